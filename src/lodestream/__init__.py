@@ -1,0 +1,1 @@
+"""Lodestream: a streaming medallion lakehouse for Python teams."""

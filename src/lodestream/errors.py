@@ -1,0 +1,139 @@
+"""Everything Lodestream raises on purpose.
+
+LodeError
+├── Transient                    try again: the engine retries these with backoff
+│   ├── BrokerUnavailable
+│   ├── CatalogUnavailable
+│   ├── RegistryUnavailable
+│   └── OutcomeUnknown           a commit whose answer was lost; resolved by snapshot id
+└── Final                        a person must act: the flow stops
+    ├── ConfigError
+    ├── DeclarationError         the pipeline as written cannot run
+    ├── ContractError            the contract file itself is wrong
+    ├── ContractViolation        rows break the contract beyond its limit
+    ├── RuntimeMissing           Java, a jar, memory or disk is not there
+    ├── AnotherWriter            a second run advanced the table
+    ├── NotOurTable              data without positions
+    ├── AuditFailed              the staged snapshot does not add up
+    ├── SourceChanged            the input is not the one we were reading
+    │   ├── SourceRecreated
+    │   ├── SourceGap
+    │   └── SourceRewritten
+    └── UserCodeError            a declared function or query raised
+"""
+
+from __future__ import annotations
+
+
+class LodeError(Exception):
+    """An error that says what happened, why, and how to fix it."""
+
+    exit_code = 1
+
+    def __init__(self, what: str, *, why: str | None = None, fix: str | None = None) -> None:
+        super().__init__(what)
+        self.what = what
+        self.why = why
+        self.fix = fix
+
+    def __str__(self) -> str:
+        lines = [self.what]
+        if self.why:
+            lines.append(f"  why: {self.why}")
+        if self.fix:
+            lines.append(f"  fix: {self.fix}")
+        return "\n".join(lines)
+
+
+class Transient(LodeError):
+    """May pass by itself: retried with backoff."""
+
+    exit_code = 75
+
+
+class BrokerUnavailable(Transient):
+    """Kafka does not answer."""
+
+
+class CatalogUnavailable(Transient):
+    """The catalog does not answer, or refused for a reason that may pass."""
+
+
+class RegistryUnavailable(Transient):
+    """The schema registry does not answer."""
+
+
+class OutcomeUnknown(Transient):
+    """A commit was sent and its answer was lost."""
+
+
+class Final(LodeError):
+    """Will not pass by itself: the flow stops and a person decides."""
+
+
+class ConfigError(Final):
+    """The configuration is wrong."""
+
+    exit_code = 2
+
+
+class DeclarationError(Final):
+    """The pipeline as written cannot run."""
+
+    exit_code = 2
+
+
+class ContractError(Final):
+    """The contract file itself is wrong."""
+
+    exit_code = 2
+
+
+class ContractViolation(Final):
+    """Rows break the contract beyond its limit."""
+
+    exit_code = 4
+
+
+class RuntimeMissing(Final):
+    """Something the machine must offer is not there."""
+
+    exit_code = 3
+
+
+class AnotherWriter(Final):
+    """A second run advanced the table."""
+
+    exit_code = 5
+
+
+class NotOurTable(Final):
+    """A table holds data and no positions."""
+
+
+class AuditFailed(Final):
+    """The staged snapshot does not add up; it stays unpublished on its branch."""
+
+    exit_code = 4
+
+
+class SourceChanged(Final):
+    """The input is not the one the positions speak of."""
+
+    exit_code = 6
+
+
+class SourceRecreated(SourceChanged):
+    """Same name, another identity: a recreated topic or table."""
+
+
+class SourceGap(SourceChanged):
+    """Records between our position and the earliest available are gone."""
+
+
+class SourceRewritten(SourceChanged):
+    """The source table was rolled back, overwritten or deleted from."""
+
+
+class UserCodeError(Final):
+    """A declared function or query raised."""
