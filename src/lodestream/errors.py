@@ -72,9 +72,20 @@ class Final(LodeError):
 
 
 class ConfigError(Final):
-    """The configuration is wrong."""
+    """The configuration is wrong. `problems` holds each error when there are several."""
 
     exit_code = 2
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        why: str | None = None,
+        fix: str | None = None,
+        problems: tuple[ConfigError, ...] = (),
+    ) -> None:
+        super().__init__(what, why=why, fix=fix)
+        self.problems = problems
 
 
 class DeclarationError(Final):
@@ -84,9 +95,15 @@ class DeclarationError(Final):
 
 
 class ContractError(Final):
-    """The contract file itself is wrong."""
+    """The contract file itself is wrong; `problems` are all of them, each with its line."""
 
     exit_code = 2
+
+    def __init__(
+        self, what: str, *, why: str | None = None, fix: str | None = None, problems: tuple[object, ...] = ()
+    ) -> None:
+        super().__init__(what, why=why, fix=fix)
+        self.problems = problems
 
 
 class ContractViolation(Final):
