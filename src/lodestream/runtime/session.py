@@ -1,0 +1,137 @@
+"""Start the Spark session: local and embedded by default, any other master by configuration."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import pyspark
+from py4j.java_gateway import JavaGateway
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from lodestream.config import Config
+from lodestream.errors import RuntimeMissing
+from lodestream.runtime.catalogs import catalog_settings, needs_s3, sqlite_file
+from lodestream.runtime.jars import ensure_jars
+from lodestream.runtime.java import find_java, java_environment, wrapped_home
+from lodestream.runtime.progress import Progress, SilentProgress
+from lodestream.runtime.settings import is_local, launch_settings, spark_settings
+
+_log = logging.getLogger(__name__)
+_MOST_LOG_BYTES = 8 * 1024 * 1024
+
+
+def start_session(config: Config, *, app_name: str, progress: Progress | None = None) -> SparkSession:
+    """A session with the configured catalog. A process has one Spark: a second call gives a session on it."""
+    progress = progress or SilentProgress()
+    _prepare_folders(config)
+    running = SparkContext._active_spark_context
+    if running is not None:
+        return _join(SparkSession(running), config)
+    jars = ensure_jars("spark", config.runtime, progress)
+    if needs_s3(config):
+        jars += ensure_jars("s3", config.runtime, progress)
+    settings = spark_settings(config, app_name, jars)
+    started = time.monotonic()
+    with progress.step("Starting Spark"), _environment(_variables(config)):
+        gateway = SparkContext._gateway or _launch(config, settings)
+        context = SparkContext(conf=_conf(settings), gateway=gateway)
+    _log.info("spark.started master=%s ms=%d", context.master, (time.monotonic() - started) * 1000)
+    return SparkSession(context)
+
+
+def spark_log(config: Config) -> Path:
+    """What the JVM says, on either stream."""
+    return config.state_dir / "spark.log"
+
+
+def _join(session: SparkSession, config: Config) -> SparkSession:
+    own = session.newSession()
+    for key, value in {**catalog_settings(config), "spark.sql.defaultCatalog": config.catalog.name}.items():
+        own.conf.set(key, value)
+    return own
+
+
+def _prepare_folders(config: Config) -> None:
+    try:
+        config.state_dir.mkdir(parents=True, exist_ok=True)
+        if config.catalog.type == "sqlite":
+            sqlite_file(config).parent.mkdir(parents=True, exist_ok=True)
+        spark_log(config).touch()
+    except OSError as error:
+        raise RuntimeMissing(
+            f"cannot write to the project's state folder {config.state_dir}",
+            why=f"{error.strerror} ({error.filename})",
+            fix="run in a folder that can be written to, with space on its disk",
+        ) from error
+
+
+def _variables(config: Config) -> dict[str, str]:
+    java = find_java(config.runtime)
+    variables = {
+        **java_environment(os.environ),
+        "JAVA_HOME": str(wrapped_home(java, config.runtime)),
+        "PYSPARK_PYTHON": sys.executable,
+        # Each thread of the JVM would otherwise get its own arena of native memory.
+        "MALLOC_ARENA_MAX": os.environ.get("MALLOC_ARENA_MAX", "2"),
+    }
+    if is_local(config):
+        # Another Spark that is installed here, or its settings, must not shape the embedded one.
+        variables |= {"SPARK_HOME": str(Path(pyspark.__file__).parent), "SPARK_LOCAL_IP": "127.0.0.1"}
+        variables |= {"SPARK_CONF_DIR": str(config.state_dir / "spark-conf"), "PYSPARK_SUBMIT_ARGS": "pyspark-shell"}
+    return variables
+
+
+def _launch(config: Config, settings: dict[str, str]) -> JavaGateway:
+    """PySpark shields the JVM from Ctrl-C and ends it when our end of its standard input closes."""
+    with _open_log(spark_log(config)) as log:
+        before = log.tell()
+        options = {"stdout": log, "stderr": log, "start_new_session": True}
+        try:
+            return launch_gateway(_conf(launch_settings(settings)), popen_kwargs=options)
+        except PySparkException as error:
+            raise RuntimeMissing(
+                "Spark's Java process ended while starting",
+                why=_said_since(spark_log(config), before),
+                fix=f"see {spark_log(config)}; `lode doctor` checks Java, memory and disk",
+            ) from error
+
+
+def _open_log(file: Path) -> IO[bytes]:
+    overgrown = file.exists() and file.stat().st_size > _MOST_LOG_BYTES
+    stream = file.open("wb" if overgrown else "ab")
+    stream.seek(0, os.SEEK_END)
+    return stream
+
+
+def _said_since(file: Path, offset: int) -> str:
+    lines = file.read_bytes()[offset:].decode(errors="replace").strip().splitlines()
+    return " | ".join(lines[-3:]) or "it said nothing"
+
+
+def _conf(settings: Mapping[str, str]) -> SparkConf:
+    conf = SparkConf(loadDefaults=False)
+    for key, value in settings.items():
+        conf.set(key, value)
+    return conf
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """PySpark reads these from the environment; what was there comes back afterwards."""
+    before = dict(os.environ)
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
