@@ -1,0 +1,99 @@
+"""What a Kafka cluster says of its topics: identity and offsets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from lodestream.errors import BrokerUnavailable, ConfigError
+
+Isolation = Literal["read_committed", "read_uncommitted"]
+Offsets = dict[str, dict[int, int]]
+_UNKNOWN = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)
+_REFUSED = (
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    KafkaError.SASL_AUTHENTICATION_FAILED,
+    KafkaError._AUTHENTICATION,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    name: str
+    id: str
+    partitions: tuple[int, ...]
+
+
+class KafkaAdmin:
+    """A thin, typed face of AdminClient that raises our errors."""
+
+    def __init__(self, bootstrap: str, options: Mapping[str, str], *, timeout: float = 10.0) -> None:
+        self.bootstrap = bootstrap
+        self._timeout = timeout
+        settings = {"bootstrap.servers": bootstrap, "socket.timeout.ms": int(timeout * 1000), "log_level": 0}
+        self._client = AdminClient({**settings, **options})
+
+    def matching(self, pattern: str) -> list[str]:
+        compiled = re.compile(pattern)
+        metadata = self._ask(lambda: self._client.list_topics(timeout=self._timeout))
+        return sorted(name for name in metadata.topics if compiled.fullmatch(name))
+
+    def topics(self, names: Iterable[str]) -> dict[str, Topic]:
+        """The topics that exist, with the id that a recreated topic does not share."""
+        found = {}
+        for name, future in self._ask(lambda: self._client.describe_topics(TopicCollection(list(names)))).items():
+            described = self._existing(future)
+            if described is not None:
+                partitions = tuple(sorted(p.id for p in described.partitions))
+                found[name] = Topic(name, str(described.topic_id), partitions)
+        return found
+
+    def offsets(self, topics: Iterable[Topic], spec: OffsetSpec, isolation: Isolation) -> Offsets:
+        wanted = {TopicPartition(topic.name, p): spec for topic in topics for p in topic.partitions}
+        if not wanted:
+            return {}
+        level = IsolationLevel.READ_COMMITTED if isolation == "read_committed" else IsolationLevel.READ_UNCOMMITTED
+        answers = self._ask(lambda: self._client.list_offsets(wanted, isolation_level=level))
+        result: Offsets = {}
+        for partition, future in answers.items():
+            answer = self._existing(future)
+            if answer is not None:
+                result.setdefault(partition.topic, {})[partition.partition] = answer.offset
+        return result
+
+    def _existing(self, future: Future[Any]) -> Any:
+        try:
+            return future.result(timeout=self._timeout)
+        except KafkaException as error:
+            if error.args[0].code() in _UNKNOWN:
+                return None
+            raise self._unavailable(error) from error
+        except TimeoutError as error:
+            raise self._unavailable(error) from error
+
+    def _ask(self, call: Any) -> Any:
+        try:
+            return call()
+        except KafkaException as error:
+            raise self._unavailable(error) from error
+
+    def _unavailable(self, error: Exception) -> BrokerUnavailable | ConfigError:
+        cause = error.args[0] if error.args else error
+        if isinstance(cause, KafkaError) and cause.code() in _REFUSED:
+            return ConfigError(
+                f"Kafka at {self.bootstrap} refused us",
+                why=str(cause.str()),
+                fix="check [profiles.*.kafka] options: security.protocol, sasl.* and the access rules of the topic",
+            )
+        return BrokerUnavailable(
+            f"Kafka at {self.bootstrap} does not answer",
+            why=str(cause) or type(error).__name__,
+            fix="check that the broker runs (`lode broker status`, `lode doctor`)",
+        )

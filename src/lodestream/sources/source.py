@@ -1,0 +1,57 @@
+"""The seam for everything a flow can read.
+
+A position is JSON: the identity of the source beside how far we have read. It is stored in the snapshot that contains
+the rows, so a source never keeps state of its own.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+Position = Mapping[str, Any]
+
+
+class Source(ABC):
+    """One input of a flow, known in the flow's positions by `name`.
+
+    A batch calls `latest`, `check`, `cap` and `read`, in this order. Raising `Transient` retries the batch,
+    raising `SourceChanged` stops the flow before anything was read.
+    """
+
+    name: str
+
+    @abstractmethod
+    def latest(self) -> Position | None:
+        """How far the source reaches now; None while it does not exist yet."""
+
+    @abstractmethod
+    def start(self, latest: Position) -> Position:
+        """Where a flow without positions begins."""
+
+    @abstractmethod
+    def check(self, since: Position, latest: Position) -> None:
+        """Raise `SourceChanged` when `since` does not lead to `latest`: recreated, shrunk, gap, rewritten."""
+
+    @abstractmethod
+    def cap(self, since: Position, latest: Position, rows: int) -> Position:
+        """The furthest position that adds about `rows` rows at most, and something if there is anything."""
+
+    @abstractmethod
+    def pending(self, since: Position, to: Position) -> int:
+        """How many rows lie between two positions, at most."""
+
+    @abstractmethod
+    def read(self, since: Position, to: Position) -> DataFrame:
+        """The rows after `since` up to `to`; the same two positions give the same rows, always."""
+
+    @abstractmethod
+    def accept(self, since: Position, latest: Position) -> Position:
+        """The position to go on from once a person has accepted that `check` failed."""
+
+    def close(self) -> None:
+        """Called once when the flow ends."""
+        return

@@ -1,0 +1,142 @@
+"""Tables as input: the rows appended between two snapshots, or the whole table at one."""
+
+from __future__ import annotations
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame
+
+from lodestream.errors import SourceRecreated, SourceRewritten
+from lodestream.sources.source import Position, Source
+from lodestream.tables.iceberg import IcebergStore
+from lodestream.tables.lake import Lake
+from lodestream.tables.snapshot import Snapshot
+
+_HARMLESS = ("append", "replace")
+
+
+class _TableInput(Source):
+    """Position: `{"uuid": table uuid, "snapshot": id}`; snapshot None is before everything."""
+
+    def __init__(self, lake: Lake, name: str) -> None:
+        self.name = name
+        self._lake = lake
+        self._store: IcebergStore | None = None
+
+    def latest(self) -> Position | None:
+        store = self._open()
+        head = store.head() if store else None
+        return None if store is None or head is None else {"uuid": store.uuid, "snapshot": head.id}
+
+    def start(self, latest: Position) -> Position:
+        return {"uuid": latest["uuid"], "snapshot": None}
+
+    def accept(self, since: Position, latest: Position) -> Position:
+        return latest
+
+    def _open(self) -> IcebergStore | None:
+        if self._store is None:
+            if not self._lake.exists(self.name):
+                return None
+            self._store = self._lake.store(self.name)
+        else:
+            try:
+                self._store.refresh()
+            except AnalysisException:
+                self._store = None
+        return self._store
+
+    def _loaded(self) -> IcebergStore:
+        store = self._store or self._open()
+        if store is None:
+            raise _dropped(self.name)
+        return store
+
+    def _same_table(self, since: Position, latest: Position) -> None:
+        if since["uuid"] != latest["uuid"]:
+            raise SourceRecreated(
+                f"table {self.name} was dropped and created again",
+                why=f"we have read table {since['uuid']}, the catalog now has {latest['uuid']}",
+                fix="rebuild the reading table, or `lode run --accept-gap TABLE` to go on with the new one's next rows",
+            )
+
+
+class AppendedRows(_TableInput):
+    """The rows that were appended; compaction changes nothing, anything else stops the flow."""
+
+    def check(self, since: Position, latest: Position) -> None:
+        self._same_table(since, latest)
+        for snapshot in self._between(since["snapshot"], latest["snapshot"]):
+            if snapshot.operation not in _HARMLESS:
+                raise SourceRewritten(
+                    f"table {self.name} was changed in place by snapshot {snapshot.id} ({snapshot.operation})",
+                    why="rows were overwritten or deleted; readers of appended rows would never learn which",
+                    fix="rebuild the reading table, or `lode run --accept-gap TABLE` to go on after that snapshot",
+                )
+
+    def cap(self, since: Position, latest: Position, rows: int) -> Position:
+        """Whole snapshots only, oldest first: a published batch is never split."""
+        chosen, total = since["snapshot"], 0
+        for snapshot in self._between(since["snapshot"], latest["snapshot"]):
+            total += snapshot.added_rows if snapshot.operation == "append" else 0
+            if total > rows and chosen != since["snapshot"]:
+                break
+            chosen = snapshot.id
+            if total > rows:
+                break
+        return {"uuid": latest["uuid"], "snapshot": chosen}
+
+    def pending(self, since: Position, to: Position) -> int:
+        between = self._between(since["snapshot"], to["snapshot"])
+        return sum(snapshot.added_rows for snapshot in between if snapshot.operation == "append")
+
+    def read(self, since: Position, to: Position) -> DataFrame:
+        if since["snapshot"] is None:
+            return self._lake.whole(self.name, to["snapshot"])
+        return self._lake.appended(self.name, since["snapshot"], to["snapshot"])
+
+    def _between(self, after: int | None, upto: int) -> list[Snapshot]:
+        """Oldest first. A start that the walk does not meet was rolled back or expired."""
+        store = self._loaded()
+        found: list[Snapshot] = []
+        for snapshot in store.ancestors(store.snapshot(upto)):
+            if snapshot.id == after:
+                return found[::-1]
+            found.append(snapshot)
+        if after is None:
+            return found[::-1]
+        raise _not_reached(self.name, after, store.snapshot(after) is not None)
+
+
+class WholeTable(_TableInput):
+    """All rows of the table at one snapshot: reference data, and inputs of a full refresh."""
+
+    def check(self, since: Position, latest: Position) -> None:
+        """A whole read does not build on what was read before, so nothing can break it."""
+
+    def cap(self, since: Position, latest: Position, rows: int) -> Position:
+        return latest
+
+    def pending(self, since: Position, to: Position) -> int:
+        if since == to:
+            return 0
+        snapshot = self._loaded().snapshot(to["snapshot"])
+        return max(1, snapshot.total_rows) if snapshot else 1
+
+    def read(self, since: Position, to: Position) -> DataFrame:
+        return self._lake.whole(self.name, to["snapshot"])
+
+
+def _not_reached(name: str, after: int, exists: bool) -> SourceRewritten:
+    if exists:
+        what, why = "was rolled back", f"snapshot {after}, which we have read, is no longer part of its history"
+    else:
+        what, why = "has lost our place", f"snapshot {after}, which we have read, has expired"
+    return SourceRewritten(
+        f"table {name} {what}",
+        why=why,
+        fix="rebuild the reading table, or `lode run --accept-gap TABLE` to go on with the next rows",
+    )
+
+
+def _dropped(name: str) -> SourceRecreated:
+    return SourceRecreated(f"table {name} is gone", why="it was dropped while a flow was reading it", fix="restore it")

@@ -1,0 +1,112 @@
+"""An Iceberg table, through the Java API that Spark has loaded anyway."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from lodestream.errors import OutcomeUnknown
+from lodestream.failpoints import reach
+from lodestream.tables.jvm import catalog_errors, causes
+from lodestream.tables.snapshot import Snapshot
+from lodestream.tables.store import MAIN, Refused, TableStore
+
+# Snapshots never change, so one crossing into the JVM per snapshot and process is enough.
+_CACHE_SIZE = 4096
+
+
+class IcebergStore(TableStore):
+    def __init__(self, spark: SparkSession, catalog: str, name: str) -> None:
+        self._spark = spark
+        self.name = name
+        self.identifier = f"{catalog}.{name}"
+        self._seen: dict[int, Snapshot] = {}
+        self.table: Any = None
+
+    def refresh(self) -> None:
+        with catalog_errors(f"loading {self.name}"):
+            if self.table is None:
+                loader = self._jvm.org.apache.iceberg.spark.Spark3Util
+                self.table = loader.loadIcebergTable(self._spark._jsparkSession, self.identifier)
+            else:
+                self.table.refresh()
+
+    def ref(self, name: str) -> Snapshot | None:
+        found = self.table.snapshot(name)
+        return None if found is None else self._remember(found)
+
+    def snapshot(self, snapshot_id: int) -> Snapshot | None:
+        known = self._seen.get(snapshot_id)
+        if known is not None:
+            return known
+        found = self.table.snapshot(_long(snapshot_id, self._jvm))
+        return None if found is None else self._remember(found)
+
+    def branches(self) -> list[str]:
+        return [name for name, ref in self.table.refs().items() if ref.isBranch() and name != MAIN]
+
+    def point(self, branch: str, snapshot_id: int) -> None:
+        with catalog_errors(f"pointing {branch} of {self.name}"):
+            manage = self.table.manageSnapshots()
+            place = manage.createBranch if self.table.snapshot(branch) is None else manage.replaceBranch
+            place(branch, _long(snapshot_id, self._jvm)).commit()
+
+    def drop(self, branch: str) -> None:
+        with catalog_errors(f"dropping {branch} of {self.name}"):
+            if self.table.snapshot(branch) is not None:
+                self.table.manageSnapshots().removeBranch(branch).commit()
+
+    def fast_forward(self, branch: str) -> None:
+        reach("publish.swap", self.name)
+        try:
+            self.table.manageSnapshots().fastForwardBranch(MAIN, branch).commit()
+        except Exception as error:
+            raise _refusal(self.name, error) from error
+        reach("publish.swapped", self.name)
+
+    def rollback(self, snapshot_id: int) -> None:
+        with catalog_errors(f"rolling back {self.name}"):
+            self.table.manageSnapshots().rollbackTo(_long(snapshot_id, self._jvm)).commit()
+
+    @property
+    def uuid(self) -> str:
+        return str(self.table.uuid())
+
+    @property
+    def _jvm(self) -> Any:
+        return self._spark._jvm
+
+    def _remember(self, found: Any) -> Snapshot:
+        parsed = _parse(self._jvm.org.apache.iceberg.SnapshotParser.toJson(found))
+        if len(self._seen) >= _CACHE_SIZE:
+            self._seen.clear()
+        self._seen[parsed.id] = parsed
+        return parsed
+
+
+def _parse(text: str) -> Snapshot:
+    raw = json.loads(text)
+    summary = dict(raw.get("summary", {}))
+    return Snapshot(
+        id=raw["snapshot-id"],
+        parent=raw.get("parent-snapshot-id"),
+        operation=summary.pop("operation", "append"),
+        timestamp_ms=raw["timestamp-ms"],
+        summary=summary,
+    )
+
+
+def _long(value: int, jvm: Any) -> Any:
+    """A Java long: py4j would send a small id as an int and miss the overload."""
+    return jvm.java.lang.Long.valueOf(value) if -(2**31) <= value < 2**31 else value
+
+
+def _refusal(table: str, error: Exception) -> Refused | OutcomeUnknown:
+    chain = causes(error)
+    text = "; ".join(f"{name}: {message}" for name, message in chain)
+    if "is not an ancestor of" in text or "CommitFailedException" in text:
+        return Refused(f"main of {table} moved", why=text)
+    # Anything else may have happened before or after the swap: the caller looks.
+    return OutcomeUnknown(f"publishing {table}: the answer was lost", why=text)

@@ -1,0 +1,64 @@
+"""What went wrong inside the JVM, as one of our errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from py4j.protocol import Py4JNetworkError
+
+from lodestream.errors import CatalogUnavailable, LodeError, OutcomeUnknown
+
+_TRANSIENT = (
+    "org.apache.iceberg.exceptions.CommitFailedException",
+    "org.apache.iceberg.exceptions.ServiceFailureException",
+    "org.apache.iceberg.exceptions.ServiceUnavailableException",
+    "org.apache.iceberg.exceptions.RuntimeIOException",
+    "org.apache.iceberg.exceptions.RESTException",
+    "org.apache.iceberg.jdbc.UncheckedSQLException",
+    "org.apache.iceberg.jdbc.UncheckedInterruptedException",
+    "java.sql.SQL",
+    "org.sqlite.SQLiteException",
+    "java.net.ConnectException",
+    "java.net.SocketException",
+    "java.net.SocketTimeoutException",
+    "org.apache.hc.core5",
+)
+_UNKNOWN = ("org.apache.iceberg.exceptions.CommitStateUnknownException",)
+
+
+def causes(error: Exception) -> list[tuple[str, str]]:
+    """The chain of Java causes as (class name, message), outermost first."""
+    chain: list[tuple[str, str]] = []
+    current: Any = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    while current is not None and len(chain) < 12:
+        chain.append((str(current.getClass().getName()), str(current.getMessage())))
+        current = current.getCause()
+    return chain
+
+
+def translate(error: Exception, doing: str) -> LodeError | None:
+    """Our error for a catalog's failure, or None when it is something else (a user's query, a bug)."""
+    if isinstance(error, Py4JNetworkError):
+        return CatalogUnavailable(f"{doing}: the JVM is gone", why=str(error))
+    for name, message in causes(error):
+        if name.startswith(_UNKNOWN):
+            return OutcomeUnknown(f"{doing}: the answer was lost", why=message)
+        if name.startswith(_TRANSIENT):
+            return CatalogUnavailable(f"{doing}: the catalog did not answer", why=f"{name}: {message}")
+    return None
+
+
+@contextmanager
+def catalog_errors(doing: str) -> Iterator[None]:
+    """Raise our errors for the catalog's; let everything else through."""
+    try:
+        yield
+    except LodeError:
+        raise
+    except Exception as error:
+        known = translate(error, doing)
+        if known is None:
+            raise
+        raise known from error

@@ -1,0 +1,152 @@
+"""The one rule: a published snapshot says exactly which input it contains, and one writer publishes the next.
+
+A batch goes through `begin`, `stage`, `audit` (the flow's own) and `publish`; each is one function here.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lodestream.errors import AnotherWriter, CatalogUnavailable, OutcomeUnknown
+from lodestream.failpoints import reach
+from lodestream.tables.positions import contains, last_stamp, last_stamped
+from lodestream.tables.snapshot import Snapshot, Stamp
+from lodestream.tables.store import MAIN, Refused, TableStore
+
+log = logging.getLogger(__name__)
+
+BRANCH_PREFIX = "lode_"
+FAILED_PREFIX = "failed_"
+
+
+class Moved(Exception):
+    """Maintenance moved `main` while we staged: redo the batch on the new head."""
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """What a batch builds on."""
+
+    head: int
+    stamp: Stamp | None
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    base: Base
+    snapshot: Snapshot
+    stamp: Stamp
+
+
+class Writer:
+    """Publishes the batches of one run to one table."""
+
+    def __init__(self, store: TableStore, run: str, *, patience: float = 60.0) -> None:
+        self._store = store
+        self._run = run
+        self._patience = patience
+        self.branch = BRANCH_PREFIX + run
+
+    @property
+    def store(self) -> TableStore:
+        return self._store
+
+    def begin(self) -> Base:
+        """Where am I? Reads `main` anew, so progress that anyone rolled back or advanced is seen."""
+        self._store.refresh()
+        head = self._store.head()
+        if head is None:
+            raise CatalogUnavailable(
+                f"{self._store.name} has no snapshot",
+                why="its creation was interrupted between the table and its first, empty snapshot",
+                fix="retry: creation completes itself",
+            )
+        return Base(head.id, last_stamp(self._store))
+
+    def stage(self, base: Base, stamp: Stamp, write: Callable[[str, dict[str, str]], None]) -> Staged:
+        """Write the batch to this run's branch; nobody sees it yet."""
+        self._align(base)
+        reach("stage.before", self._store.name)
+        write(self.branch, stamp.properties())
+        reach("stage.after", self._store.name)
+        self._store.refresh()
+        snapshot = self._store.ref(self.branch)
+        if snapshot is None or snapshot.id == base.head:
+            # Another run swept our branch away between the write and now: nothing is published, redo.
+            raise Moved(self._store.name)
+        staged = Staged(base, snapshot, stamp)
+        head = self._store.head()
+        if head is None or head.id != base.head:
+            # A fast-forward over a rollback would succeed and undo it: stop here instead.
+            self._explain_refusal(staged)
+        return staged
+
+    def publish(self, staged: Staged) -> Snapshot:
+        """Fast-forward `main`; resolve a refusal or a lost answer by what the table says."""
+        reach("publish.before", self._store.name)
+        try:
+            self._store.fast_forward(self.branch)
+            reach("publish.after", self._store.name)
+        except Refused:
+            self._explain_refusal(staged)
+        except OutcomeUnknown:
+            self._resolve(staged)
+        return staged.snapshot
+
+    def keep_for_inspection(self, staged: Staged) -> str:
+        """A batch that failed its audit stays readable on a branch of its own."""
+        branch = f"{FAILED_PREFIX}{staged.stamp.batch}"
+        self._store.point(branch, staged.snapshot.id)
+        return branch
+
+    def sweep(self) -> list[str]:
+        """Drop the branches of other runs. A live one merely has to stage again; a dead one leaves no litter."""
+        litter = [b for b in self._store.branches() if b.startswith(BRANCH_PREFIX) and b != self.branch]
+        for branch in litter:
+            self._store.drop(branch)
+        return litter
+
+    def _align(self, base: Base) -> None:
+        at = self._store.ref(self.branch)
+        if at is None or at.id != base.head:
+            self._store.point(self.branch, base.head)
+
+    def _explain_refusal(self, staged: Staged) -> None:
+        self._store.refresh()
+        if contains(self._store, staged.snapshot.id):
+            return
+        current = last_stamped(self._store)
+        ours = {snapshot.id for snapshot in self._store.ancestors(staged.snapshot)}
+        if current is None or current.id in ours:
+            # Maintenance on top of what we built on, or an operator's rollback: no other run made progress.
+            raise Moved(self._store.name)
+        raise another_writer(self._store.name, self._run, current.stamp)
+
+    def _resolve(self, staged: Staged) -> None:
+        """Never guess: published if and only if `main` reaches our snapshot."""
+        deadline = time.monotonic() + self._patience
+        while True:
+            try:
+                self._store.refresh()
+                break
+            except CatalogUnavailable:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(min(1.0, self._patience / 10))
+        log.warning("publish.resolved table=%s snapshot=%s", self._store.name, staged.snapshot.id)
+        self._explain_refusal(staged)
+
+
+def another_writer(table: str, run: str, current: Stamp | None) -> AnotherWriter:
+    other = current.run if current else "unknown"
+    return AnotherWriter(
+        f"{table} was advanced by another run, {other}",
+        why=f"two drivers keep the same table; run {run} lost the race and published nothing",
+        fix="stop one of the two, or split the pipeline between them with --only",
+    )
+
+
+__all__ = ["BRANCH_PREFIX", "MAIN", "Base", "Moved", "Staged", "Writer", "another_writer"]

@@ -1,0 +1,82 @@
+"""What the protocol knows of a snapshot: who wrote it, from which input, up to where."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Positions = Mapping[str, Any]
+
+PREFIX = "lode."
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    id: int
+    parent: int | None
+    operation: str
+    timestamp_ms: int
+    summary: Mapping[str, str] = field(repr=False)
+
+    @property
+    def added_rows(self) -> int:
+        return int(self.summary.get("added-records", "0"))
+
+    @property
+    def total_rows(self) -> int:
+        return int(self.summary.get("total-records", "0"))
+
+    @property
+    def stamp(self) -> Stamp | None:
+        return Stamp.from_summary(self.summary)
+
+    @property
+    def tail(self) -> str | None:
+        """The first snapshot of a table whose older history expiry has removed keeps its stamp here."""
+        return self.summary.get(PREFIX + "tail")
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """The `lode.*` properties of a published batch: the table's own checkpoint."""
+
+    flow: str
+    run: str
+    batch: int
+    positions: Positions
+    started_from: Positions | None
+    rows: Mapping[str, int] = field(default_factory=dict)
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+    def properties(self) -> dict[str, str]:
+        """As snapshot properties: positions ride in the snapshot, or a crash between two writes would double rows."""
+        named = {
+            "flow": self.flow,
+            "run": self.run,
+            "batch": str(self.batch),
+            "positions": _compact(self.positions),
+            "from": _compact(self.started_from),
+            "rows": _compact(dict(self.rows)),
+        }
+        return {PREFIX + key: value for key, value in {**named, **self.notes}.items()}
+
+    @classmethod
+    def from_summary(cls, summary: Mapping[str, str]) -> Stamp | None:
+        if PREFIX + "positions" not in summary:
+            return None
+        own = {key.removeprefix(PREFIX): value for key, value in summary.items() if key.startswith(PREFIX)}
+        return cls(
+            flow=own.pop("flow", ""),
+            run=own.pop("run", ""),
+            batch=int(own.pop("batch", "0")),
+            positions=json.loads(own.pop("positions")),
+            started_from=json.loads(own.pop("from", "null")),
+            rows=json.loads(own.pop("rows", "{}")),
+            notes=own,
+        )
+
+
+def _compact(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"), sort_keys=True)

@@ -1,0 +1,71 @@
+"""The seam between the publish protocol and a catalog.
+
+`publish.py` drives these calls and nothing else, so the protocol can be run against a fake catalog
+through thousands of interleavings (`lodestream.testing.MemoryStore`) and against Iceberg (`iceberg.py`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+
+from lodestream.errors import LodeError
+from lodestream.tables.snapshot import Snapshot
+
+MAIN = "main"
+
+
+class Refused(LodeError):
+    """The catalog refused a fast-forward: `main` is no longer an ancestor of the branch."""
+
+
+class TableStore(ABC):
+    """One table's references and snapshots.
+
+    Every method may raise `CatalogUnavailable` (nothing happened, try again). Only `fast_forward` may raise
+    `Refused` (main moved) or `OutcomeUnknown` (sent, answer lost): the caller resolves that by reloading.
+    """
+
+    name: str
+
+    @abstractmethod
+    def refresh(self) -> None:
+        """Called before every decision: later calls answer from this state of the table."""
+
+    @abstractmethod
+    def ref(self, name: str) -> Snapshot | None:
+        """The snapshot a branch or tag points at, or None."""
+
+    @abstractmethod
+    def snapshot(self, snapshot_id: int) -> Snapshot | None:
+        """A snapshot by id, or None when it was expired or never existed."""
+
+    @abstractmethod
+    def branches(self) -> list[str]:
+        """All branches but `main`."""
+
+    @abstractmethod
+    def point(self, branch: str, snapshot_id: int) -> None:
+        """Create the branch at the snapshot, or move it there."""
+
+    @abstractmethod
+    def drop(self, branch: str) -> None:
+        """Forget a branch; its snapshots become expirable. Dropping a missing branch is no error."""
+
+    @abstractmethod
+    def fast_forward(self, branch: str) -> None:
+        """Move `main` to the branch's head, if `main` is its ancestor: the compare-and-swap of the one rule."""
+
+    @abstractmethod
+    def rollback(self, snapshot_id: int) -> None:
+        """Move `main` back to one of its ancestors."""
+
+    def head(self) -> Snapshot | None:
+        return self.ref(MAIN)
+
+    def ancestors(self, start: Snapshot | None) -> Iterator[Snapshot]:
+        """`start` and everything before it, newest first, as far as history is kept."""
+        current = start
+        while current is not None:
+            yield current
+            current = self.snapshot(current.parent) if current.parent is not None else None
