@@ -36,7 +36,7 @@ def start_session(config: Config, *, app_name: str, progress: Progress | None = 
     _prepare_folders(config)
     running = SparkContext._active_spark_context
     if running is not None:
-        return _join(SparkSession(running), config)
+        return _join(running, config)
     jars = ensure_jars("spark", config.runtime, progress)
     if needs_s3(config):
         jars += ensure_jars("s3", config.runtime, progress)
@@ -54,11 +54,12 @@ def spark_log(config: Config) -> Path:
     return config.state_dir / "spark.log"
 
 
-def _join(session: SparkSession, config: Config) -> SparkSession:
-    own = session.newSession()
+def _join(context: SparkContext, config: Config) -> SparkSession:
+    # Told to the context, not to the session: the sessions that a flow opens from this one start from there.
+    conf = context._jsc.sc().conf()
     for key, value in {**catalog_settings(config), "spark.sql.defaultCatalog": config.catalog.name}.items():
-        own.conf.set(key, value)
-    return own
+        conf.set(key, value)
+    return SparkSession(context).newSession()
 
 
 def _prepare_folders(config: Config) -> None:
@@ -97,7 +98,7 @@ def _launch(config: Config, settings: dict[str, str]) -> JavaGateway:
         before = log.tell()
         options = {"stdout": log, "stderr": log, "start_new_session": True}
         try:
-            return launch_gateway(_conf(launch_settings(settings)), popen_kwargs=options)
+            return launch_gateway(_conf(launch_settings(settings)), popen_kwargs=options)  # type: ignore[no-untyped-call]
         except PySparkException as error:
             raise RuntimeMissing(
                 "Spark's Java process ended while starting",

@@ -41,7 +41,8 @@ def heap_bytes(configured: str | None, *, total: int | None = None, available: i
     if heap + BESIDE_HEAP > available:
         raise RuntimeMissing(
             "not enough memory for Spark",
-            why=f"the driver needs about {_mib(heap + BESIDE_HEAP)} MB, {_mib(available)} MB of {_mib(total)} MB are free",
+            why=f"the driver needs about {_mib(heap + BESIDE_HEAP)} MB;"
+            f" {_mib(available)} MB of {_mib(total)} MB are free",
             fix=f"close other programs, or set spark.driver_memory lower ({_mib(LEAST_HEAP)}m is the least)"
             if heap > LEAST_HEAP
             else "close other programs, or give this machine or container more memory",

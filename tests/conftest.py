@@ -1,0 +1,51 @@
+"""Tiers by folder, and the one Spark session that every tier above `unit` shares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lodestream.config import Config
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+HERE = Path(__file__).parent
+TIERS = ("unit", "spark", "stack", "chaos")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        tier = item.path.relative_to(HERE).parts[0] if item.path.is_relative_to(HERE) else ""
+        if tier in TIERS:
+            item.add_marker(tier)
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The process's Spark, started once: the start costs seconds."""
+    from lodestream.runtime.session import start_session
+
+    session = start_session(Config(root=tmp_path_factory.mktemp("spark")), app_name="tests")
+    yield session
+    session.stop()
+
+
+@dataclass(frozen=True)
+class Lake:
+    """A project of one test: its own folder, an empty catalog named `lode`, and a session on it."""
+
+    config: Config
+    spark: SparkSession
+
+
+@pytest.fixture
+def lake(spark: SparkSession, tmp_path: Path) -> Lake:
+    from lodestream.runtime.session import start_session
+
+    config = Config(root=tmp_path)
+    return Lake(config, start_session(config, app_name="tests"))
