@@ -1,0 +1,149 @@
+"""What must hold for a contract besides its spelling, whichever form it was written in."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from lodestream.contracts.document import Problem, nearest, refuse
+from lodestream.contracts.expressions import problem_of
+from lodestream.contracts.model import Contract, Field, Rule
+from lodestream.contracts.types import Type, parse_type
+
+_TEMPORAL = ("date", "timestamp", "timestamp_ntz")
+_RESERVED = re.compile(r"_(lode|weight)($|_)", re.I)
+
+
+def check(contract: Contract) -> list[Problem]:
+    """Every problem of a contract; an empty list says that it can be enforced."""
+    found = [*_names(contract), *_references(contract)]
+    found += [problem for field in contract.fields for problem in _field(field)]
+    found += [problem for rule in contract.rules for problem in _rule(rule, contract)]
+    return found
+
+
+def valid(contract: Contract, subject: str) -> Contract:
+    """The contract itself, or a ContractError with all that is wrong."""
+    problems = check(contract)
+    if problems:
+        raise refuse(problems, subject)
+    return contract
+
+
+def _names(contract: Contract) -> Iterator[Problem]:
+    if not contract.fields:
+        yield Problem("the contract has no fields", fix="name at least one column")
+    seen: Counter[str] = Counter()
+    for field in contract.fields:
+        seen[field.name.lower()] += 1
+        if seen[field.name.lower()] == 2:
+            # Spark compares names without case: the second column could never be written.
+            yield Problem(f"the field {field.name} is there twice", field.line, "names differ in more than case")
+    for name, count in Counter(rule.name for rule in contract.rules).items():
+        if count > 1:
+            line = [rule.line for rule in contract.rules if rule.name == name][1]
+            yield Problem(
+                f"two rules are named {name}", line, "the name is the reason in the dead letters: keep them apart"
+            )
+
+
+def _references(contract: Contract) -> Iterator[Problem]:
+    known = [field.name for field in contract.fields]
+    for key in contract.keys:
+        if key not in known:
+            yield Problem(f"the key {key} is no field", fix=nearest(key, known))
+        elif parse_type(contract[key].type).nested:
+            yield Problem(f"the key {key} is a {contract[key].type}", contract[key].line, "a key is a plain value")
+    if contract.event_time is None:
+        if contract.lateness is not None:
+            yield Problem("lateness needs an event time", fix="set lode.eventTime to a timestamp field")
+    elif contract.event_time not in known:
+        yield Problem(f"the event time {contract.event_time} is no field", fix=nearest(contract.event_time, known))
+    elif parse_type(contract[contract.event_time].type).name not in _TEMPORAL:
+        field = contract[contract.event_time]
+        yield Problem(f"the event time {field.name} is a {field.type}", field.line, "it must be a timestamp or a date")
+
+
+def _field(field: Field, path: str = "") -> Iterator[Problem]:
+    name = path + field.name
+    if not field.name or field.name != field.name.strip() or re.search(r"[\x00-\x1f]", field.name):
+        yield Problem(f"{name!r} cannot be a column name", field.line, "a name is printable and not empty")
+    if "${" in field.name:
+        yield Problem(f"{name} cannot be a column name", field.line, "Spark replaces ${...} in every statement")
+    if _RESERVED.match(field.name):
+        yield Problem(f"the name {name} is reserved", field.line, "names of the form _lode... and _weight... are ours")
+    try:
+        kind = parse_type(field.type)
+    except ValueError as wrong:
+        yield Problem(f"{name}: {wrong}", field.line)
+        return
+    yield from (Problem(f"{name}: {what}", field.line, fix) for what, fix in _options(field, kind))
+    for inner in field.fields:
+        yield from _field(inner, f"{name}.")
+    if field.items:
+        yield from _field(field.items, f"{name}.")
+
+
+def _options(field: Field, kind: Type) -> Iterator[tuple[str, str | None]]:
+    reading, limits = field.reading, field.limits
+    if reading.rounding and kind.name != "decimal":
+        yield "rounding is for decimals", "remove lode.rounding"
+    if (reading.epoch or reading.format) and kind.name not in _TEMPORAL:
+        yield "epoch and format are for dates and timestamps", "remove them"
+    if reading.zone and not _is_zone(reading.zone):
+        yield f"{reading.zone} is not a time zone", "write a name such as UTC or Europe/Paris"
+    if field.masking and field.masking.method != "redact" and kind.name != "string":
+        yield f"masking {field.masking} gives text, the field is a {field.type}", "use redact, or the type string"
+    if field.masking and field.masking.method == "redact" and field.required and kind.name != "string":
+        yield "a redacted value that is not text becomes null, the field is required", "make it optional"
+    if limits.pattern is not None and not _is_pattern(limits.pattern):
+        yield f"the pattern {limits.pattern} is not a regular expression", None
+    if (limits.minimum is not None or limits.maximum is not None) and not (kind.numeric or kind.name in _TEMPORAL):
+        yield f"minimum and maximum do not fit a {field.type}", "use a rule"
+    if field.fields and kind.name != "struct":
+        yield f"has fields but is a {field.type}", "use the type struct"
+    yield from _bounds_fit(field, kind)
+
+
+def _bounds_fit(field: Field, kind: Type) -> Iterator[tuple[str, str | None]]:
+    for bound in (field.limits.minimum, field.limits.maximum):
+        if bound is not None and kind.numeric and isinstance(bound, str):
+            yield f"the limit {bound!r} is not a number", None
+        if bound is not None and kind.name in _TEMPORAL and not _is_moment(bound):
+            yield f"the limit {bound!r} is not a date or time", 'write it as "2024-01-31" or "2024-01-31 12:00:00"'
+
+
+def _is_moment(bound: object) -> bool:
+    try:
+        return isinstance(bound, str) and bool(datetime.fromisoformat(bound))
+    except ValueError:
+        return False
+
+
+def _is_zone(name: str) -> bool:
+    try:
+        return bool(ZoneInfo(name))
+    except (ValueError, OSError, KeyError):
+        return bool(re.fullmatch(r"[+-]\d\d:\d\d", name))
+
+
+def _is_pattern(pattern: str) -> bool:
+    # Java's \p{...} classes are unknown to Python: any letter stands in for them.
+    try:
+        return bool(re.compile(re.sub(r"\\[pP](\{\^?\w+(=\w+)?\}|\w)", "a", pattern)))
+    except re.error:
+        return False
+
+
+def _rule(rule: Rule, contract: Contract) -> Iterator[Problem]:
+    known = [field.name for field in contract.fields]
+    if rule.column is not None and rule.column not in known:
+        yield Problem(
+            f"rule {rule.name} sits on {rule.column}, which is no field", rule.line, nearest(rule.column, known)
+        )
+    wrong = problem_of(rule.expression, known)
+    if wrong:
+        yield Problem(f"rule {rule.name}: {wrong.what}", rule.line, wrong.fix)

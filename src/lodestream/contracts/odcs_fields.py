@@ -1,0 +1,279 @@
+"""ODCS schema properties as fields."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+from lodestream.contracts import odcs_terms as terms
+from lodestream.contracts import types
+from lodestream.contracts.document import Place, nearest
+from lodestream.contracts.model import Bound, Epoch, Field, Limits, Masking, Reading, Rounding, Rule
+from lodestream.contracts.odcs_rules import Quality, read_quality
+
+_MODELLED = (
+    "name", "logicalType", "logicalTypeOptions", "physicalType", "description", "required", "unique",
+    "primaryKey", "primaryKeyPosition", "classification", "examples", "quality", "properties", "items",
+    "customProperties",
+)  # fmt: skip
+_TEMPORAL = ("date", "timestamp", "timestamp_ntz")
+
+
+@dataclass(slots=True)
+class Found:
+    """What the properties of one object say besides their fields."""
+
+    fields: list[Field] = field(default_factory=list)
+    rules: list[Rule] = field(default_factory=list)
+    keys: list[tuple[int, str]] = field(default_factory=list)
+
+
+def read_properties(place: Place, what: str) -> Found:
+    found = Found()
+    for entry in place.items(f"properties of {what}"):
+        _read_property(entry, found, nested=False)
+    return found
+
+
+def read_custom(place: Place, what: str, known: tuple[str, ...]) -> tuple[dict[str, Place], list[Any]]:
+    """Our own `lode.` properties, each with its place, and the others as they are."""
+    ours: dict[str, Place] = {}
+    others: list[Any] = []
+    for entry in place.items(f"customProperties of {what}"):
+        parts = entry.entries(f"customProperties of {what}", terms.CUSTOM)
+        name = parts["property"].plain() if "property" in parts else None
+        if not isinstance(name, str) or not name.startswith("lode."):
+            others.append(entry.plain())
+        elif name not in known:
+            parts["property"].wrong(f"unknown property {name} of {what}", nearest(name, known))
+        elif "value" not in parts:
+            entry.wrong(f"{name} of {what} has no value", "write value: beside property:")
+        else:
+            ours[name] = parts["value"]
+    return ours, others
+
+
+def _read_property(place: Place, found: Found, *, nested: bool, item_of: str | None = None) -> None:
+    entries = place.entries(f"a property of {item_of}" if item_of else "a property", terms.PROPERTY)
+    if item_of:
+        name = "element"
+    elif "name" in entries:
+        name = entries["name"].text("name of a property")
+    else:
+        place.wrong("a property has no name", "write name: first")
+        return
+    what = f"property {item_of}[]" if item_of else f"property {name}"
+    inner, item = _inside(entries, what)
+    own, others = _custom(entries, what)
+    quality = _quality(entries, what, name, nested)
+    kind, options, implied = _type(place, entries, what, inner, item)
+    limits, reading, extras = _options(entries, what, kind, options)
+    limits = replace(limits, values=quality.values, max_length=limits.max_length or implied)
+    found.fields.append(
+        Field(
+            name=name,
+            type=str(kind),
+            required="required" in entries and entries["required"].flag(f"required of {what}"),
+            unique="unique" in entries and entries["unique"].flag(f"unique of {what}"),
+            description=_text(entries, "description", what),
+            source=own["lode.source"].text("lode.source") if "lode.source" in own else None,
+            aliases=_names(own.get("lode.aliases")),
+            classification=_text(entries, "classification", what),
+            masking=_masking(own.get("lode.masking")),
+            limits=limits,
+            reading=_reading(own, reading),
+            examples=_examples(entries),
+            fields=tuple(inner),
+            items=item,
+            extras=_kept(entries, others, quality, extras),
+            line=place.line,
+        )
+    )
+    found.rules += quality.rules
+    _key(entries, what, name, nested or item_of is not None, found)
+
+
+def _inside(entries: Mapping[str, Place], what: str) -> tuple[list[Field], Field | None]:
+    inner = Found()
+    if "properties" in entries:
+        for entry in entries["properties"].items(f"properties of {what}"):
+            _read_property(entry, inner, nested=True)
+    item = Found()
+    if "items" in entries:
+        _read_property(entries["items"], item, nested=True, item_of=what.removeprefix("property "))
+    return inner.fields, item.fields[0] if item.fields else None
+
+
+def _custom(entries: Mapping[str, Place], what: str) -> tuple[dict[str, Place], list[Any]]:
+    if "customProperties" not in entries:
+        return {}, []
+    return read_custom(entries["customProperties"], what, terms.PROPERTY_CUSTOM)
+
+
+def _quality(entries: Mapping[str, Place], what: str, name: str, nested: bool) -> Quality:
+    if "quality" not in entries:
+        return Quality()
+    quality = read_quality(entries["quality"], what, name)
+    if nested and quality.rules:
+        entries["quality"].wrong(f"{what} is nested and cannot have rules", "put the rule on the table")
+        quality.rules = []
+    return quality
+
+
+def _type(
+    place: Place, entries: Mapping[str, Place], what: str, inner: list[Field], item: Field | None
+) -> tuple[types.Type, str, int | None]:
+    """The Spark type, the logical type whose options apply, and the length that varchar(n) implies."""
+    logical = (
+        entries["logicalType"].choice(f"logicalType of {what}", terms.LOGICAL_TYPES)
+        if "logicalType" in entries
+        else None
+    )
+    if inner:
+        return types.struct(tuple((f.name, types.parse_type(f.type)) for f in inner)), "object", None
+    if item:
+        return types.array(types.parse_type(item.type)), "array", None
+    if "physicalType" in entries:
+        kind = _physical(entries["physicalType"], what)
+    elif logical:
+        kind = types.parse_type(terms.SPARK_OF.get(logical, "string"))
+    else:
+        place.wrong(f"{what} has no type", "write physicalType: decimal(10,2) or logicalType: string")
+        kind = types.Type("string")
+    if kind.name in ("varchar", "char"):
+        return types.Type("string"), "string", kind.length
+    return kind, logical or terms.LOGICAL_OF[kind.name], None
+
+
+def _physical(place: Place, what: str) -> types.Type:
+    text = place.text(f"physicalType of {what}")
+    try:
+        return types.parse_type(text)
+    except ValueError as wrong:
+        known = (*types.ATOMIC, "decimal(10,2)", "array<string>", "map<string,string>", "struct<a:int>")
+        place.wrong(f"physicalType of {what}: {wrong}", nearest(text, known))
+        return types.Type("string")
+
+
+def _options(
+    entries: Mapping[str, Place], what: str, kind: types.Type, logical: str
+) -> tuple[Limits, Reading, dict[str, Any]]:
+    if "logicalTypeOptions" not in entries:
+        return Limits(), Reading(), {}
+    known = terms.LOGICAL_OPTIONS.get(logical, ())
+    options = entries["logicalTypeOptions"].entries(f"logicalTypeOptions of {what}", known)
+    limits = Limits(
+        **_bound(options, "minimum", what),
+        **_bound(options, "maximum", what),
+        multiple_of=_number(options.get("multipleOf"), f"multipleOf of {what}"),
+        min_length=_whole(options, "minLength", what),
+        max_length=_whole(options, "maxLength", what),
+        pattern=options["pattern"].text(f"pattern of {what}") if "pattern" in options else None,
+        min_items=_whole(options, "minItems", what),
+        max_items=_whole(options, "maxItems", what),
+        unique_items="uniqueItems" in options and options["uniqueItems"].flag(f"uniqueItems of {what}"),
+    )
+    temporal = kind.name in _TEMPORAL
+    zone = options["defaultTimezone"].text("defaultTimezone") if "defaultTimezone" in options else None
+    pattern = options["format"].text("format") if temporal and "format" in options else None
+    left = {"minProperties", "maxProperties", "required", "timezone"} | (set() if temporal else {"format"})
+    extras = {key: value.plain() for key, value in options.items() if key in left}
+    return limits, Reading(zone=zone, format=pattern), extras
+
+
+def _bound(options: Mapping[str, Place], side: str, what: str) -> dict[str, Any]:
+    """v3.0.2 has `exclusiveMinimum: true` beside minimum, v3.1.0 has the value itself in exclusiveMinimum."""
+    exclusive = f"exclusive{side.capitalize()}"
+    value = options[side].plain() if side in options else None
+    strict = options[exclusive].plain() if exclusive in options else False
+    place = options.get(side) or options.get(exclusive)
+    if isinstance(strict, bool):
+        return {side: _comparable(value, place, f"{side} of {what}"), f"exclusive_{side}": strict}
+    return {side: _comparable(strict, place, f"{exclusive} of {what}"), f"exclusive_{side}": True}
+
+
+def _comparable(value: Any, place: Place | None, what: str) -> Bound | None:
+    if value is None or (isinstance(value, int | float | str) and not isinstance(value, bool)):
+        return value
+    if place:
+        place.wrong(f"{what} must be a number or a date")
+    return None
+
+
+def _number(place: Place | None, what: str) -> int | float | None:
+    value = place.plain() if place else None
+    if place and (isinstance(value, bool) or not isinstance(value, int | float) or value <= 0):
+        place.wrong(f"{what} must be a number above 0")
+        return None
+    return value
+
+
+def _whole(options: Mapping[str, Place], key: str, what: str) -> int | None:
+    return options[key].whole(f"{key} of {what}") if key in options else None
+
+
+def _reading(own: Mapping[str, Place], base: Reading) -> Reading:
+    return Reading(
+        coerce="lode.coerce" in own and own["lode.coerce"].flag("lode.coerce"),
+        rounding=cast("Rounding | None", _choice(own, "lode.rounding", ("half_up",))),
+        epoch=cast("Epoch | None", _choice(own, "lode.epoch", ("s", "ms", "us"))),
+        zone=own["lode.zone"].text("lode.zone") if "lode.zone" in own else base.zone,
+        format=base.format,
+        any_case="lode.anyCase" in own and own["lode.anyCase"].flag("lode.anyCase"),
+        non_finite="lode.nonFinite" in own and own["lode.nonFinite"].flag("lode.nonFinite"),
+    )
+
+
+def _choice(own: Mapping[str, Place], key: str, choices: tuple[str, ...]) -> str | None:
+    if key not in own:
+        return None
+    value = own[key].choice(key, choices)
+    return value if value in choices else None
+
+
+def _masking(place: Place | None) -> Masking | None:
+    if place is None:
+        return None
+    try:
+        return Masking.parse(place.text("lode.masking"))
+    except ValueError as wrong:
+        place.wrong(str(wrong))
+        return None
+
+
+def _names(place: Place | None) -> tuple[str, ...]:
+    if place is None:
+        return ()
+    value = place.plain()
+    if isinstance(value, str):
+        return (value,)
+    return tuple(entry.text("lode.aliases") for entry in place.items("lode.aliases"))
+
+
+def _text(entries: Mapping[str, Place], key: str, what: str) -> str | None:
+    return entries[key].text(f"{key} of {what}") if key in entries else None
+
+
+def _examples(entries: Mapping[str, Place]) -> tuple[Any, ...]:
+    return tuple(entry.plain() for entry in entries["examples"].items("examples")) if "examples" in entries else ()
+
+
+def _kept(
+    entries: Mapping[str, Place], custom: list[Any], quality: Quality, options: Mapping[str, Any]
+) -> dict[str, Any]:
+    kept = {key: value.plain() for key, value in entries.items() if key not in _MODELLED}
+    sections = {"customProperties": custom, "quality": quality.others, "logicalTypeOptions": options}
+    return kept | {key: value for key, value in sections.items() if value}
+
+
+def _key(entries: Mapping[str, Place], what: str, name: str, nested: bool, found: Found) -> None:
+    if "primaryKey" not in entries or not entries["primaryKey"].flag(f"primaryKey of {what}"):
+        return
+    if nested:
+        entries["primaryKey"].wrong(f"{what} is nested and cannot be a key")
+        return
+    position = (
+        entries["primaryKeyPosition"].whole(f"primaryKeyPosition of {what}") if "primaryKeyPosition" in entries else -1
+    )
+    found.keys.append((position if position > 0 else len(terms.ROOT) * 1000 + len(found.keys), name))

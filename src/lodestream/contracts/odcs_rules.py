@@ -1,0 +1,132 @@
+"""ODCS quality checks: the ones we run become rules and value lists, the others are kept as they are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from lodestream.contracts import odcs_terms as terms
+from lodestream.contracts.document import Place
+from lodestream.contracts.model import Action, Rule, Threshold
+
+_MODELLED = ("name", "description", "type", "engine", "implementation")
+_COUNT = re.compile(
+    r"\s*select\s+count\(\s*[*1]\s*\)\s+from\s+\$?\{(?:object|table)\}\s+where\s+(.+?)\s*;?\s*", re.I | re.S
+)
+
+
+@dataclass(slots=True)
+class Quality:
+    """What the quality section of an object or a property holds."""
+
+    rules: list[Rule] = field(default_factory=list)
+    values: tuple[Any, ...] = ()
+    others: list[Any] = field(default_factory=list)
+
+
+def read_quality(place: Place, what: str, column: str | None) -> Quality:
+    found = Quality()
+    for number, entry in enumerate(place.items(f"quality of {what}"), start=1):
+        _read_check(entry, f"quality check {number} of {what}", column, found)
+    return found
+
+
+def _read_check(place: Place, what: str, column: str | None, found: Quality) -> None:
+    entries = place.entries(what, terms.QUALITY)
+    plain = place.plain()
+    if not isinstance(plain, dict):
+        return
+    if plain.get("type") == "custom" and plain.get("engine") == terms.ENGINE:
+        found.rules.append(_own_rule(place, entries, plain, column, what))
+    elif (condition := _counted(plain)) is not None:
+        found.rules.append(_sql_rule(place, plain, condition, column, what))
+    elif column and (values := _listed(plain)) is not None:
+        found.values = values
+    else:
+        found.others.append(plain)
+
+
+def _own_rule(
+    place: Place, entries: Mapping[str, Place], plain: Mapping[str, Any], column: str | None, what: str
+) -> Rule:
+    parts = _implementation(entries["implementation"], what) if "implementation" in entries else {}
+    if "expression" not in parts:
+        place.wrong(f"{what} has no expression", "write implementation: {expression: fare_amount >= 0}")
+    return Rule(
+        name=_name(place, plain, what),
+        expression=parts["expression"].text(f"expression of {what}") if "expression" in parts else "true",
+        action=_action(parts, what),
+        threshold=_threshold(parts, what),
+        description=plain.get("description"),
+        column=column,
+        extras={key: value for key, value in plain.items() if key not in _MODELLED},
+        line=place.line,
+    )
+
+
+def _implementation(place: Place, what: str) -> dict[str, Place]:
+    """Either the expression alone, or a mapping with action and threshold."""
+    if isinstance(place.plain(), str):
+        return {"expression": place}
+    return place.entries(f"implementation of {what}", terms.IMPLEMENTATION)
+
+
+def _name(place: Place, plain: Mapping[str, Any], what: str) -> str:
+    name = plain.get("name")
+    if isinstance(name, str) and name.strip():
+        return name
+    place.wrong(f"{what} has no name", "a rule's name is the reason in the dead letters: name: fare is not negative")
+    return what
+
+
+def _action(parts: Mapping[str, Place], what: str) -> Action:
+    if "action" not in parts:
+        return "quarantine"
+    return cast(Action, parts["action"].choice(f"action of {what}", terms.ACTIONS))
+
+
+def _threshold(parts: Mapping[str, Place], what: str) -> Threshold | None:
+    if "threshold" not in parts:
+        return None
+    text = parts["threshold"].text(f"threshold of {what}")
+    try:
+        return Threshold.parse(text)
+    except ValueError as wrong:
+        parts["threshold"].wrong(str(wrong))
+        return None
+
+
+def _counted(plain: Mapping[str, Any]) -> str | None:
+    """The condition of `SELECT count(*) FROM {object} WHERE ...` with mustBe: 0, the standard's own row check."""
+    query = plain.get("query")
+    if plain.get("type") != "sql" or not isinstance(query, str) or plain.get("mustBe") != 0:
+        return None
+    match = _COUNT.fullmatch(query)
+    return match[1] if match else None
+
+
+def _sql_rule(place: Place, plain: Mapping[str, Any], condition: str, column: str | None, what: str) -> Rule:
+    for placeholder in ("{property}", "{column}", "${column}", "${property}"):
+        condition = condition.replace(placeholder, f"`{column}`" if column else placeholder)
+    return Rule(
+        name=_name(place, plain, what),
+        expression=f"NOT coalesce(({condition}), false)",
+        description=plain.get("description"),
+        column=column,
+        extras={key: value for key, value in plain.items() if key not in (*_MODELLED, "query", "mustBe")},
+        line=place.line,
+    )
+
+
+def _listed(plain: Mapping[str, Any]) -> tuple[Any, ...] | None:
+    """The value list of v3.0.2 (rule: validValues) or v3.1.0 (metric: invalidValues, mustBe: 0)."""
+    arguments = plain.get("arguments")
+    if plain.get("rule") == "validValues" and set(plain) <= {"type", "rule", "validValues"}:
+        values = plain.get("validValues")
+    elif plain.get("metric") == "invalidValues" and plain.get("mustBe") == 0 and isinstance(arguments, dict):
+        values = arguments.get("validValues")
+    else:
+        return None
+    return tuple(values) if isinstance(values, list) and values else None

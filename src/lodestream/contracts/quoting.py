@@ -1,0 +1,50 @@
+"""Names and values as Spark SQL text that cannot break out of their place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+
+def name(text: str) -> str:
+    """A column name in backticks."""
+    return "`" + text.replace("`", "``") + "`"
+
+
+def path(*parts: str) -> str:
+    """A nested column: `a`.`b`."""
+    return ".".join(name(part) for part in parts)
+
+
+def text(value: str) -> str:
+    """A string literal.
+
+    `$` is written as an escape because Spark replaces `${...}` in every SQL text it parses, literals included.
+    """
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("$", "\\u0024").replace("\0", "\\0")
+    return f"'{escaped}'"
+
+
+def number(value: int | float | Decimal) -> str:
+    """An exact numeric literal: 0.1 is the decimal 0.1, not the nearest double."""
+    exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    if not exact.is_finite():
+        raise ValueError(f"{value} is not a finite number")
+    return format(exact, "f")
+
+
+def literal(value: object, type_name: str) -> str:
+    """A literal of a field's own type."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float | Decimal):
+        return number(value)
+    if type_name in ("date", "timestamp", "timestamp_ntz"):
+        return f"{type_name.upper()}{text(str(value))}"
+    return text(str(value))
+
+
+def in_list(values: Sequence[object], type_name: str) -> str:
+    return "(" + ", ".join(literal(value, type_name) for value in values) + ")"

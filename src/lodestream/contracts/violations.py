@@ -1,0 +1,134 @@
+"""The contract as SQL: each condition is true exactly where a conformed row breaks it, and never null."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from lodestream.contracts import quoting
+from lodestream.contracts.model import Action, Contract, Field, Rule, Threshold
+from lodestream.contracts.types import Type, parse_type
+
+Kind = Literal["required", "limit", "rule", "late", "conversion"]
+SHOWN = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One way to break the contract. `shown` is SQL for the offending value, shortened, or null."""
+
+    reason: str
+    sql: str
+    kind: Kind = "rule"
+    action: Action = "quarantine"
+    column: str | None = None
+    shown: str | None = None
+    threshold: Threshold | None = None
+
+
+def of(contract: Contract, *, arrival: str | None = None) -> tuple[Violation, ...]:
+    """What keeps a row out of the table: missing values, limits, rules that quarantine or fail, lateness."""
+    found = [violation for field in contract.fields for violation in _field(field)]
+    found += [_rule(rule) for rule in contract.rules if rule.action != "warn"]
+    late = _late(contract, arrival) if arrival else None
+    return tuple([*found, late] if late else found)
+
+
+def warned(contract: Contract) -> tuple[Violation, ...]:
+    return tuple(_rule(rule) for rule in contract.rules if rule.action == "warn")
+
+
+def _rule(rule: Rule) -> Violation:
+    # A rule must be true: a null outcome would otherwise let a row pass that nobody checked.
+    sql = f"NOT coalesce(({rule.expression}\n), false)"
+    shown = _shown(quoting.name(rule.column)) if rule.column else None
+    return Violation(f"rule: {rule.name}", sql, "rule", rule.action, rule.column, shown, rule.threshold)
+
+
+def _late(contract: Contract, arrival: str) -> Violation | None:
+    if contract.lateness is None or contract.event_time is None:
+        return None
+    field = contract[contract.event_time]
+    moment = instant(quoting.name(field.name), parse_type(field.type), field.reading.zone)
+    microseconds = round(contract.lateness * 1_000_000)
+    sql = f"coalesce(unix_micros({arrival}) - unix_micros({moment}) > {microseconds}L, false)"
+    return Violation("late", sql, "late", column=field.name, shown=_shown(quoting.name(field.name)))
+
+
+def instant(value: str, kind: Type, zone: str | None) -> str:
+    """A point in time as a timestamp; a zone-less value is read in the field's zone, or UTC."""
+    if kind.name == "timestamp":
+        return value
+    wall = f"cast({value} AS timestamp_ntz)"
+    return f"cast(convert_timezone({quoting.text(zone or 'UTC')}, current_timezone(), {wall}) AS timestamp)"
+
+
+def _field(field: Field) -> Iterator[Violation]:
+    yield from _value(field, quoting.name(field.name), field.name, depth=0)
+
+
+def _value(field: Field, value: str, path: str, depth: int) -> Iterator[Violation]:
+    """The field itself, then what is inside it; nested conditions only speak where the parent is there."""
+    if field.required:
+        yield Violation(f"{path} is null", f"({value} IS NULL)", "required", column=path)
+    for reason, sql in _limits(field, value):
+        text = f"{path} {reason}"
+        yield Violation(text, f"coalesce({sql}, false)", "limit", column=path, shown=_shown(value))
+    for inner in field.fields:
+        for found in _value(inner, f"{value}.{quoting.name(inner.name)}", f"{path}.{inner.name}", depth):
+            yield replace(found, sql=f"({value} IS NOT NULL AND {found.sql})")
+    if field.items:
+        yield from _items(field.items, value, path, depth)
+
+
+def _items(item: Field, value: str, path: str, depth: int) -> Iterator[Violation]:
+    variable = f"item_{depth}"
+    for found in _value(item, variable, f"{path}[]", depth + 1):
+        sql = f"coalesce(exists({value}, {variable} -> {found.sql}), false)"
+        yield replace(found, sql=sql, shown=_shown(value))
+
+
+def _shown(value: str) -> str:
+    return f"left(cast({value} AS string), {SHOWN})"
+
+
+def _limits(field: Field, value: str) -> Iterator[tuple[str, str]]:
+    limits, kind = field.limits, parse_type(field.type).name
+    if limits.values:
+        listed = ", ".join(str(known) for known in limits.values)
+        yield f"is not one of {listed}", f"{value} NOT IN {quoting.in_list(limits.values, kind)}"
+    yield from _bounds(field, value, kind)
+    if limits.multiple_of is not None:
+        step = quoting.number(limits.multiple_of)
+        yield f"is not a multiple of {step}", f"{value} % {step} <> 0"
+    if limits.pattern is not None:
+        yield f"does not match {limits.pattern}", f"NOT ({value} RLIKE {quoting.text(limits.pattern)})"
+    yield from _lengths(field, value, kind)
+
+
+def _bounds(field: Field, value: str, kind: str) -> Iterator[tuple[str, str]]:
+    limits = field.limits
+    if limits.minimum is not None:
+        low, wrong = quoting.literal(limits.minimum, kind), "<=" if limits.exclusive_minimum else "<"
+        word = "not above" if limits.exclusive_minimum else "below"
+        yield f"is {word} {limits.minimum}", f"{value} {wrong} {low}"
+    if limits.maximum is not None:
+        high, wrong = quoting.literal(limits.maximum, kind), ">=" if limits.exclusive_maximum else ">"
+        word = "not below" if limits.exclusive_maximum else "above"
+        yield f"is {word} {limits.maximum}", f"{value} {wrong} {high}"
+
+
+def _lengths(field: Field, value: str, kind: str) -> Iterator[tuple[str, str]]:
+    limits = field.limits
+    length = f"octet_length({value})" if kind == "binary" else f"char_length({value})"
+    if limits.min_length is not None:
+        yield f"is shorter than {limits.min_length}", f"{length} < {limits.min_length}"
+    if limits.max_length is not None:
+        yield f"is longer than {limits.max_length}", f"{length} > {limits.max_length}"
+    if limits.min_items is not None:
+        yield f"has fewer than {limits.min_items} items", f"size({value}) < {limits.min_items}"
+    if limits.max_items is not None:
+        yield f"has more than {limits.max_items} items", f"size({value}) > {limits.max_items}"
+    if limits.unique_items:
+        yield "has an item twice", f"size(array_distinct({value})) <> size({value})"
