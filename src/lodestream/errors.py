@@ -89,9 +89,24 @@ class ConfigError(Final):
 
 
 class DeclarationError(Final):
-    """The pipeline as written cannot run."""
+    """The pipeline as written cannot run. `file` and `line` say where; `problems` holds each of several."""
 
     exit_code = 2
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        why: str | None = None,
+        fix: str | None = None,
+        file: str | None = None,
+        line: int | None = None,
+        problems: tuple[DeclarationError, ...] = (),
+    ) -> None:
+        super().__init__(what, why=why, fix=fix)
+        self.file = file
+        self.line = line
+        self.problems = problems
 
 
 class ContractError(Final):
