@@ -25,7 +25,7 @@ class Progress(ABC):
 class SilentProgress(Progress):
     """Shows nothing: for tests, scripts and `--json`."""
 
-    def step(self, label: str, total: int | None = None, unit: str = "") -> AbstractContextManager[Step]:  # noqa: ARG002
+    def step(self, label: str, total: int | None = None, unit: str = "") -> AbstractContextManager[Step]:
         return nullcontext(_SilentStep())
 
 
