@@ -1,0 +1,67 @@
+"""Choose how a Gold table follows its inputs: delta, affected keys or full refresh, and say why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from lodestream.errors import DeclarationError
+from lodestream.pipeline.gold.delta import delta_plan
+from lodestream.pipeline.gold.plan import GoldPlan, InputInfo, NotProvableError, Strategy
+from lodestream.pipeline.gold.query import Query, read_query
+from lodestream.pipeline.gold.statement import Statement, read_statement
+
+_PROOFS: dict[Strategy, Callable[[Query], GoldPlan]] = {"delta": delta_plan}
+
+
+def analyse(
+    sql: str, inputs: Mapping[str, InputInfo] | Iterable[InputInfo], *, force: Strategy | None = None
+) -> GoldPlan:
+    """The cheapest strategy that is provably equal to a batch recompute, or the forced one if it is provable."""
+    infos = inputs if isinstance(inputs, Mapping) else {info.name: info for info in inputs}
+    statement = read_statement(sql, infos)
+    if force == "full":
+        return _full(statement, ["it was asked for"], None)
+    refusals: list[NotProvableError] = []
+    try:
+        query = read_query(statement)
+        for strategy, proof in _PROOFS.items():
+            if force in (None, strategy):
+                try:
+                    return _explained(proof(query), refusals)
+                except NotProvableError as refusal:
+                    refusals.append(refusal)
+    except NotProvableError as refusal:
+        refusals.append(refusal)
+    if force:
+        raise _refused(force, refusals[-1])
+    return _full(statement, [refusal.reason for refusal in refusals], refusals[0].cheaper)
+
+
+def _explained(plan: GoldPlan, refusals: list[NotProvableError]) -> GoldPlan:
+    """A slower plan says why the faster one did not fit, and what would make it fit."""
+    if not refusals:
+        return plan
+    first = refusals[0]
+    return replace(plan, reason=f"{plan.reason}; not by delta, because {first.reason}", cheaper=first.cheaper)
+
+
+def _refused(strategy: Strategy, refusal: NotProvableError) -> DeclarationError:
+    return DeclarationError(
+        f"strategy {strategy!r} was asked for, but it cannot be proven to equal a recompute",
+        why=refusal.reason,
+        fix=refusal.cheaper or "leave the strategy to Lodestream",
+    )
+
+
+def _full(statement: Statement, reasons: list[str], cheaper: str | None) -> GoldPlan:
+    unique = "; ".join(dict.fromkeys(reasons))
+    return GoldPlan(
+        strategy="full",
+        reason=f"recomputed as a whole, because {unique}",
+        cheaper=cheaper,
+        inputs=statement.inputs,
+        columns=tuple(str(name) for name in statement.tree.named_selects),
+        full_sql=statement.full_sql,
+        on_lookup_change={name: "full" for name in statement.inputs if name not in statement.streams},
+    )

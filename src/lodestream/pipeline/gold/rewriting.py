@@ -1,0 +1,44 @@
+"""Small rewrites of sqlglot trees that every strategy needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from sqlglot import exp
+
+from lodestream.pipeline.gold.plan import feed_view, now_view
+from lodestream.pipeline.gold.statement import base_tables, table_name
+
+
+def quoted(name: str) -> str:
+    return str(exp.to_identifier(name, quoted=True).sql("spark"))
+
+
+def replaced(node: exp.Expr, known: Callable[[exp.Expr], exp.Expr | None]) -> exp.Expr:
+    """A copy of the tree in which the topmost nodes that `known` answers for are replaced."""
+    answer = known(node)
+    if answer is not None:
+        return answer
+    result = node.copy()
+    for key, value in node.args.items():
+        if isinstance(value, exp.Expr):
+            result.set(key, replaced(value, known))
+        elif isinstance(value, list):
+            result.set(key, [replaced(v, known) if isinstance(v, exp.Expr) else v for v in value])
+    return result
+
+
+def read_views(select: exp.Select, *, feeds: Collection[str] = ()) -> exp.Select:
+    """A copy that reads the feed for the sources with these aliases, and the `now` view for all other tables."""
+    result = select.copy()
+    top = {id(source): source for source in _top_tables(result)}
+    for table in base_tables(result):
+        alias = table.alias_or_name
+        feed = id(table) in top and alias in feeds
+        name = feed_view(table_name(table)) if feed else now_view(table_name(table))
+        table.replace(exp.alias_(exp.to_table(name), alias, table=True))
+    return result
+
+
+def _top_tables(select: exp.Select) -> list[exp.Expr]:
+    return [select.args["from_"].this, *(join.this for join in select.args.get("joins") or [])]
