@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from lodestream.contracts import quoting
+from lodestream.contracts import moments, quoting
 from lodestream.contracts.model import Action, Contract, Field, Rule, Threshold
-from lodestream.contracts.types import Type, parse_type
+from lodestream.contracts.types import parse_type
 
 Kind = Literal["required", "limit", "rule", "late", "conversion"]
 SHOWN = 80
@@ -50,18 +50,13 @@ def _late(contract: Contract, arrival: str) -> Violation | None:
     if contract.lateness is None or contract.event_time is None:
         return None
     field = contract[contract.event_time]
-    moment = instant(quoting.name(field.name), parse_type(field.type), field.reading.zone)
+    moment = quoting.name(field.name)
+    if parse_type(field.type).name != "timestamp":
+        # A wall time is read in the field's zone; a contract that names none speaks of UTC.
+        moment = moments.instant(f"cast({moment} AS timestamp_ntz)", field.reading.zone or "UTC")
     microseconds = round(contract.lateness * 1_000_000)
     sql = f"coalesce(unix_micros({arrival}) - unix_micros({moment}) > {microseconds}L, false)"
     return Violation("late", sql, "late", column=field.name, shown=_shown(quoting.name(field.name)))
-
-
-def instant(value: str, kind: Type, zone: str | None) -> str:
-    """A point in time as a timestamp; a zone-less value is read in the field's zone, or UTC."""
-    if kind.name == "timestamp":
-        return value
-    wall = f"cast({value} AS timestamp_ntz)"
-    return f"cast(convert_timezone({quoting.text(zone or 'UTC')}, current_timezone(), {wall}) AS timestamp)"
 
 
 def _field(field: Field) -> Iterator[Violation]:
