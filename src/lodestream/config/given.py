@@ -77,9 +77,7 @@ def given_profile(file: ConfigFile, profile: str, problems: Problems) -> Iterato
         if section not in SECTIONS:
             problems.unknown(file.place(path), f"section in profile {profile}", section, SECTIONS)
         elif not isinstance(body, dict):
-            problems.add(
-                file.place(path), f"{section} must be a table", fix=f"write [profiles.{profile}.{section}]"
-            )
+            problems.add(file.place(path), f"{section} must be a table", fix=f"write [profiles.{profile}.{section}]")
         else:
             yield from _given_section(file, path, body, problems)
 
@@ -110,9 +108,7 @@ def _flat(value: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
             yield (name,), inner
 
 
-def given_environment(
-    environ: Mapping[str, str], file: ConfigFile | None, problems: Problems
-) -> Iterator[Given]:
+def given_environment(environ: Mapping[str, str], file: ConfigFile | None, problems: Problems) -> Iterator[Given]:
     """The LODE_<SECTION>_<KEY> variables. A variable that the file refers to by name is the user's own."""
     variables = {option.variable: option for option in OPTIONS.values()}
     own = set(references(file.text)) if file else set()

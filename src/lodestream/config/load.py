@@ -79,9 +79,7 @@ def _broken_toml(path: Path, text: str, message: str) -> ConfigError:
     return ConfigError(f"{path}:{line}: not valid TOML", why=why, fix=f"correct line {line}")
 
 
-def _choose_profile(
-    given: Iterable[Given], file: ConfigFile | None, start: Path, problems: Problems
-) -> str | None:
+def _choose_profile(given: Iterable[Given], file: ConfigFile | None, start: Path, problems: Problems) -> str | None:
     asked = [one for one in given if one.option.key == "profile"]
     if not asked:
         return "local"
@@ -127,9 +125,7 @@ def _check_unused(given: Iterable[Given], problems: Problems) -> None:
             check(one, problems)
 
 
-def _settle(
-    given: Iterable[Given], environ: Mapping[str, str], problems: Problems
-) -> dict[str, tuple[Given, object]]:
+def _settle(given: Iterable[Given], environ: Mapping[str, str], problems: Problems) -> dict[str, tuple[Given, object]]:
     """The value of each key: the last one given wins, and one that is overruled need not resolve."""
     winners = {one.key: one for one in given if check_secrecy(one, problems)}
     settled: dict[str, tuple[Given, object]] = {}

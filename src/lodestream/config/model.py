@@ -37,9 +37,7 @@ def option(
 class CatalogConfig:
     """Where the tables are registered and stored."""
 
-    type: CatalogType = option(
-        "sqlite", "Kind of Iceberg catalog.", "choice", choices=("sqlite", "jdbc", "rest")
-    )
+    type: CatalogType = option("sqlite", "Kind of Iceberg catalog.", "choice", choices=("sqlite", "jdbc", "rest"))
     name: str = option("lode", "Name of the catalog in Spark SQL.")
     # Not in the repr: an address may carry credentials that came from the environment.
     uri: str | None = option(None, "Address of the catalog; `jdbc` and `rest` need one.", shown=False)
@@ -75,9 +73,7 @@ class EngineConfig:
     )
     max_batch_rows: int = option(500_000, "Most rows in one batch.", "integer", least=1)
     poll: float = option(0.1, "Pause between looks at an idle source.", "duration", least=0.01)
-    retry_for: float = option(
-        600.0, "How long a transient error is retried before the flow stops.", "duration"
-    )
+    retry_for: float = option(600.0, "How long a transient error is retried before the flow stops.", "duration")
     retry_wait: float = option(15.0, "Longest pause between two retries.", "duration", least=0.01)
 
 

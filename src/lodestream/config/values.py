@@ -83,9 +83,7 @@ def _check_setting(given: Given, problems: Problems) -> object | None:
     if isinstance(value, int | float):
         value = str(value)
     if not isinstance(value, str | Secret):
-        problems.add(
-            given.place, f"{given.key} is {_type(value)}", fix="write a string, a number or true/false"
-        )
+        problems.add(given.place, f"{given.key} is {_type(value)}", fix="write a string, a number or true/false")
         return None
     return Secret(value) if isinstance(value, str) and sounds_secret(name) else value
 

@@ -50,9 +50,7 @@ def test_argument_beats_environment_beats_file_beats_default(tmp_path: Path) -> 
     text = '[profiles.local.kafka]\nbootstrap = "file:1"\n[profiles.local.engine]\ntarget = "2 s"\n'
     text += 'poll = "50 ms"\n'
     environ = {"LODE_KAFKA_BOOTSTRAP": "env:1", "LODE_ENGINE_TARGET": "3 s"}
-    config = load(
-        tmp_path, text, environ=environ, overrides={"kafka.bootstrap": "arg:1", "engine.workers": None}
-    )
+    config = load(tmp_path, text, environ=environ, overrides={"kafka.bootstrap": "arg:1", "engine.workers": None})
     assert config.kafka.bootstrap == "arg:1"
     assert config.engine.target == 3.0
     assert config.engine.poll == 0.05
@@ -148,9 +146,7 @@ def test_a_wrong_value_names_file_line_and_reason(tmp_path: Path, text: str, lin
 
 
 def test_several_problems_are_reported_together(tmp_path: Path) -> None:
-    text = (
-        "pipelin = 'x'\n[profiles.local.engine]\ntarget = 'soon'\n[profiles.prod.kafka]\nbootstrp = 'x:1'\n"
-    )
+    text = "pipelin = 'x'\n[profiles.local.engine]\ntarget = 'soon'\n[profiles.prod.kafka]\nbootstrp = 'x:1'\n"
     error = refused(tmp_path, text, environ={"LODE_ENGINE_WORKERS": "many"})
     assert len(error.problems) == 4
     for words in ("lode.toml:1", "lode.toml:3", "lode.toml:5", "LODE_ENGINE_WORKERS"):

@@ -1,0 +1,150 @@
+"""The tables of a pipeline with their inputs resolved, in the order they can be computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from graphlib import CycleError, TopologicalSorter
+
+from lodestream.config import nearest
+from lodestream.errors import DeclarationError
+from lodestream.pipeline.location import declaration_error, raise_together
+from lodestream.pipeline.resolve import resolve_input
+from lodestream.pipeline.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """`tables` are the selected ones, inputs before readers; questions are answered over the whole pipeline."""
+
+    tables: tuple[Table, ...]
+    everything: Mapping[str, Table]
+    edges: Mapping[str, tuple[str, ...]]
+
+    def __iter__(self) -> Iterator[Table]:
+        return iter(self.tables)
+
+    def __contains__(self, name: object) -> bool:
+        return any(table.name == name for table in self.tables)
+
+    def __getitem__(self, name: str) -> Table:
+        return self.everything[name]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(table.name for table in self.tables)
+
+    def inputs(self, name: str) -> tuple[str, ...]:
+        """The full names of a table's inputs, in the order of Table.inputs."""
+        return self.edges[name]
+
+    def lookups(self, name: str) -> tuple[str, ...]:
+        """The inputs that are read whole."""
+        written = self.everything[name].lookups
+        pairs = zip(self.everything[name].inputs, self.edges[name], strict=True)
+        return tuple(full for one, full in pairs if one in written)
+
+    def streams(self, name: str) -> tuple[str, ...]:
+        """The inputs that are followed: their changes make the table's batches."""
+        looked_up = self.lookups(name)
+        return tuple(one for one in self.edges[name] if one not in looked_up)
+
+    def readers(self, name: str) -> tuple[str, ...]:
+        """The tables that read this one directly."""
+        return tuple(one for one in self.everything if name in self.edges[one])
+
+    def upstream(self, name: str) -> tuple[str, ...]:
+        """Everything this table is made from, inputs before readers."""
+        return self._reached(name, self.edges)
+
+    def downstream(self, name: str) -> tuple[str, ...]:
+        """Everything made from this table, inputs before readers."""
+        return self._reached(name, {one: self.readers(one) for one in self.everything})
+
+    def select(self, patterns: Iterable[str]) -> Graph:
+        """Only the tables whose full or short name matches a pattern such as 'silver.*'."""
+        wanted = [pattern.strip() for pattern in patterns]
+        for pattern in wanted:
+            if not any(_matches(table, pattern) for table in self.tables):
+                raise self._nothing_matches(pattern)
+        chosen = tuple(table for table in self.tables if any(_matches(table, one) for one in wanted))
+        return replace(self, tables=chosen)
+
+    def _reached(self, name: str, steps: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+        found: set[str] = set()
+        waiting = list(steps[name])
+        while waiting:
+            one = waiting.pop()
+            if one not in found:
+                found.add(one)
+                waiting.extend(steps[one])
+        return tuple(one for one in self.everything if one in found)
+
+    def _nothing_matches(self, pattern: str) -> DeclarationError:
+        close = nearest(pattern, [*self.names, *(table.short for table in self.tables)])
+        return DeclarationError(
+            f'no table matches "{pattern}"',
+            why=f"the tables: {', '.join(self.names) or 'none'}",
+            fix=f"did you mean {close}?" if close else "use a name or a pattern such as 'silver.*'",
+        )
+
+
+def build_graph(declared: Mapping[str, Table]) -> Graph:
+    """Resolve every input and order the tables; all errors of resolving come together."""
+    problems: list[DeclarationError] = []
+    edges: dict[str, tuple[str, ...]] = {}
+    for table in declared.values():
+        pairs = zip(table.inputs, table.input_locations, strict=True)
+        found = [resolve_input(table, one, place, declared) for one, place in pairs]
+        problems += [one for one in found if isinstance(one, DeclarationError)]
+        edges[table.name] = tuple(one for one in found if isinstance(one, str))
+    raise_together(problems)
+    order = _order(declared, edges)
+    tables = {name: _with_lookups(declared[name], edges[name], declared) for name in order}
+    graph = Graph(tuple(tables.values()), tables, edges)
+    raise_together([problem for table in graph if (problem := _decode_problem(graph, table))])
+    return graph
+
+
+def _order(declared: Mapping[str, Table], edges: Mapping[str, tuple[str, ...]]) -> list[str]:
+    try:
+        return list(TopologicalSorter(edges).static_order())
+    except CycleError as error:
+        # graphlib lists each table before the one that reads it; an arrow here means "reads".
+        path = list(reversed(error.args[1]))
+        first = declared[path[0]]
+        places = "; ".join(f"{name} at {declared[name].location}" for name in dict.fromkeys(path))
+        raise declaration_error(
+            first.location,
+            f"tables read each other in a circle: {' -> '.join(path)}",
+            why=places,
+            fix="take one of these inputs away, or split a table in two",
+        ) from None
+
+
+def _with_lookups(table: Table, inputs: tuple[str, ...], declared: Mapping[str, Table]) -> Table:
+    if table.lookup is not None:
+        return replace(table, lookups=table.lookup)
+    pairs = zip(table.inputs, inputs, strict=True)
+    references = tuple(one for one, full in pairs if declared[full].is_reference)
+    # A table made of reference data alone follows it: otherwise nothing would ever wake it.
+    return replace(table, lookups=references if len(references) < len(inputs) else ())
+
+
+def _decode_problem(graph: Graph, table: Table) -> DeclarationError | None:
+    if table.decode is None or table.tier != "silver":
+        return None
+    raw = [one for one in graph.streams(table.name) if graph[one].tier == "bronze"]
+    if len(raw) == 1:
+        return None
+    return declaration_error(
+        table.location,
+        f"{table.name} decodes {len(raw)} Bronze inputs",
+        why="decode= reads the raw bytes of exactly one Bronze table: " + (", ".join(raw) or "there is none"),
+        fix="decode each Bronze table in a Silver table of its own" if raw else "remove decode=",
+    )
+
+
+def _matches(table: Table, pattern: str) -> bool:
+    return fnmatchcase(table.name, pattern) or fnmatchcase(table.short, pattern)

@@ -1,0 +1,106 @@
+"""Reading Spark SQL: which tables a query reads, whether it aggregates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ParseError, SqlglotError
+from sqlglot.optimizer.scope import traverse_scope
+
+from lodestream.pipeline.location import Location, declaration_error
+
+DIALECT = "spark"
+
+
+@dataclass(frozen=True, slots=True)
+class SqlInput:
+    """A table that a query reads, and the line of the query (from 1) that names it."""
+
+    name: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """Something that folds rows together."""
+
+    text: str
+    line: int | None
+
+
+def parse_query(text: str, location: Location) -> exp.Query:
+    """The one query in the text; errors point at its line, counted from `location`."""
+    try:
+        statements = [one for one in sqlglot.parse(text, dialect=DIALECT) if one is not None]
+    except SqlglotError as error:
+        line, why = _explain(error)
+        where = Location(location.file, location.line + line - 1)
+        raise declaration_error(where, "the SQL does not parse", why=why, fix=f"correct line {line} of it") from error
+    if len(statements) != 1 or not isinstance(statements[0], exp.Query):
+        found = ", ".join(one.key.upper() for one in statements) or "nothing"
+        raise declaration_error(
+            location,
+            "the SQL is not one query",
+            why=f"a table is defined by a single SELECT; found: {found}",
+            fix="write one SELECT (WITH is fine); Lodestream creates and writes the table",
+        )
+    return statements[0]
+
+
+def check_condition(text: object, location: Location, label: str) -> str:
+    """The text, if it is a boolean SQL expression as far as its grammar tells."""
+    try:
+        if not isinstance(text, str):
+            raise TypeError(f"it is a {type(text).__name__}, not text")
+        sqlglot.parse_one(text, dialect=DIALECT, into=exp.Condition)
+    except (SqlglotError, TypeError) as error:
+        why = str(error).splitlines()[0] if isinstance(error, TypeError) else f"it reads: {text}"
+        raise declaration_error(
+            location, f"{label} is no SQL expression", why=why, fix='write a condition, such as "fare_amount >= 0"'
+        ) from error
+    return text
+
+
+def query_inputs(query: exp.Query) -> tuple[SqlInput, ...]:
+    """The tables a query reads, in the order they appear; names of CTEs and table functions are not tables."""
+    found: dict[str, int] = {}
+    for table in _tables(query):
+        line = table.this.meta.get("line", 1)
+        name = ".".join(part.name for part in table.parts[-2:]).lower()
+        found[name] = min(line, found.get(name, line))
+    return tuple(SqlInput(name, line) for name, line in sorted(found.items(), key=lambda pair: pair[1]))
+
+
+def query_aggregates(query: exp.Query) -> list[Aggregate]:
+    """GROUP BY clauses and aggregate calls; a call over a window keeps its rows and is none."""
+    return [
+        Aggregate(node.sql(dialect=DIALECT), _line(node))
+        for node in query.find_all(exp.Group, exp.AggFunc)
+        if not isinstance(node.parent, exp.Window | exp.IgnoreNulls | exp.RespectNulls | exp.Filter)
+        or not node.find_ancestor(exp.Window)
+    ]
+
+
+def _tables(query: exp.Query) -> Iterator[Any]:
+    for scope in traverse_scope(query):
+        for source in scope.sources.values():
+            if isinstance(source, exp.Table) and isinstance(source.this, exp.Identifier):
+                yield source
+
+
+def _line(node: Any) -> int | None:
+    return next((one.meta["line"] for one in node.walk() if "line" in one.meta), None)
+
+
+def _explain(error: SqlglotError) -> tuple[int, str]:
+    if isinstance(error, ParseError) and error.errors:
+        first = error.errors[0]
+        near = f"{first['start_context'][-30:]}{first['highlight']}".split("\n")[-1].strip()
+        # The parser names its own classes; the place is what helps.
+        said = first["description"].split(" for <class")[0].replace("'this' missing", "an expression is missing")
+        return int(first["line"]), f"{said}, at: {near}"
+    return 1, str(error).splitlines()[0]
