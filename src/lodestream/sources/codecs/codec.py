@@ -1,0 +1,86 @@
+"""The seam between raw bytes and typed columns."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from lodestream.sources.codecs.shape import Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one message may cost. A message beyond a limit is a broken row, never a stopped stream."""
+
+    value_bytes: int = 16 * 1024 * 1024
+    items: int = 250_000
+    depth: int = 100
+
+
+class BrokenRow(Exception):
+    """This row cannot be decoded; the text is the reason that its dead letter shows."""
+
+
+class Codec(ABC):
+    """Bytes in, typed columns and reasons out. An instance is pickled and runs in Spark's workers.
+
+    `decode` is called once per batch of rows, never with rows of two batches mixed. It must not raise for any bytes:
+    a row that cannot be decoded gets a reason and null columns. It raises a `Transient` error when it could not even
+    try (a registry that does not answer): then the whole batch is tried again and no row is blamed.
+    """
+
+    shape: Shape
+
+    @property
+    def ddl(self) -> str:
+        """The decoded columns as Spark DDL."""
+        return self.shape.ddl
+
+    @abstractmethod
+    def decode(self, values: pa.Array) -> tuple[pa.StructArray, pa.Array]:
+        """The columns of `shape` and, in parallel, null for a good row or the reason for a broken one."""
+
+
+class RowCodec(Codec):
+    """A codec that reads one message at a time, for formats without a vectorised reader."""
+
+    limits: Limits
+    format: str
+
+    @abstractmethod
+    def row(self, value: bytes) -> dict[str, Any]:
+        """The columns of one message, missing ones left out. Raises BrokenRow."""
+
+    def decode(self, values: pa.Array) -> tuple[pa.StructArray, pa.Array]:
+        rows: list[dict[str, Any] | None] = []
+        errors: list[str | None] = []
+        for value in values:
+            row, error = self._one(value.as_py())
+            rows.append(row)
+            errors.append(error)
+        return struct_array(rows, self.shape), pa.array(errors, pa.string())
+
+    def _one(self, value: bytes | None) -> tuple[dict[str, Any] | None, str | None]:
+        try:
+            check_size(value, self.limits)
+            return self.row(value or b""), None
+        except BrokenRow as broken:
+            return None, f"{self.format}: {broken}"
+
+
+def check_size(value: bytes | None, limits: Limits) -> None:
+    if value is None:
+        raise BrokenRow("no value (null, a tombstone)")
+    if not value:
+        raise BrokenRow("empty value")
+    if len(value) > limits.value_bytes:
+        raise BrokenRow(f"{len(value):,} bytes, the limit is {limits.value_bytes:,}")
+
+
+def struct_array(rows: Iterable[dict[str, Any] | None], shape: Shape) -> pa.StructArray:
+    """Rows as columns. A broken row is a struct of nulls, not a null struct: its columns stand alone in a frame."""
+    return pa.array([row or {} for row in rows], shape.arrow)

@@ -1,0 +1,89 @@
+"""JSON, one object per message: strict where JSON is loose, so that a value is either what was declared or a reason."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from lodestream.sources.codecs.codec import BrokenRow, Limits, RowCodec
+from lodestream.sources.codecs.exact import Real, Repeated, read_row
+from lodestream.sources.codecs.shape import Shape
+
+_LONGEST_INT = 40
+
+
+@dataclass(frozen=True)
+class JsonCodec(RowCodec):
+    """Reads the declared fields of a JSON object; others are ignored.
+
+    A present value that does not fit its type is a reason, as is a declared name given twice or in another case.
+    """
+
+    shape: Shape
+    limits: Limits = field(default_factory=Limits)
+    format = "json"
+
+    def row(self, value: bytes) -> dict[str, Any]:
+        return read_row(parse_object(value, self.limits), self.shape)
+
+
+def parse_object(value: bytes, limits: Limits) -> dict[str, Any]:
+    """The object that the bytes spell. Numbers that are not small integers stay text (`Real`)."""
+    text = _text(value)
+    _check_depth(text, limits)
+    try:
+        found = json.loads(text, object_pairs_hook=_object, parse_float=Real, parse_int=_integer)
+    except json.JSONDecodeError as error:
+        raise BrokenRow(f"malformed at byte {len(text[: error.pos].encode())}") from None
+    except RecursionError:
+        raise BrokenRow(f"nested deeper than {limits.depth}") from None
+    if not isinstance(found, dict):
+        raise BrokenRow("not an object")
+    return found
+
+
+def _text(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError as error:
+        raise BrokenRow(f"not UTF-8 at byte {error.start}") from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                found[name] = Repeated
+            seen.add(name)
+    return found
+
+
+def _integer(digits: str) -> int | Real:
+    return int(digits) if len(digits) <= _LONGEST_INT else Real(digits)
+
+
+def _check_depth(text: str, limits: Limits) -> None:
+    """Counted only for the rare text with that many brackets: the parser itself would recurse into it."""
+    if text.count("[") + text.count("{") <= limits.depth:
+        return
+    depth, quoted, escaped, items = 0, False, False, 0
+    for character in text:
+        if quoted:
+            quoted = escaped or character != '"'
+            escaped = character == "\\" and not escaped
+        elif character == '"':
+            quoted = True
+        elif character in "[{":
+            depth += 1
+            items += 1
+        elif character in "]}":
+            depth -= 1
+        elif character == ",":
+            items += 1
+        if depth > limits.depth:
+            raise BrokenRow(f"nested deeper than {limits.depth}")
+        if items > limits.items:
+            raise BrokenRow(f"more than {limits.items:,} items")

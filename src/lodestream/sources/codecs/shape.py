@@ -1,0 +1,99 @@
+"""The typed columns that a codec gives, and where in the event each one is found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lodestream.contracts import quoting
+from lodestream.contracts.model import Field
+from lodestream.contracts.types import Type, parse_type, struct
+from lodestream.errors import DeclarationError
+
+_ARROW = {
+    "boolean": pa.bool_(), "tinyint": pa.int8(), "smallint": pa.int16(), "int": pa.int32(), "bigint": pa.int64(),
+    "float": pa.float32(), "double": pa.float64(), "string": pa.string(), "binary": pa.binary(),
+    "date": pa.date32(), "timestamp": pa.timestamp("us", "UTC"), "timestamp_ntz": pa.timestamp("us"),
+    "varchar": pa.string(), "char": pa.string(),
+}  # fmt: skip
+TEMPORAL = ("date", "timestamp", "timestamp_ntz")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One decoded column: its type, the names it goes by in the event, and what is allowed when reading it."""
+
+    name: str
+    type: Type
+    sources: tuple[str, ...]
+    any_case: bool = False
+    scalar_text: bool = False  # any scalar is taken as its text: the contract converts it later, by its own rules
+    non_finite: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The columns of a decoded row, in order."""
+
+    columns: tuple[Column, ...]
+
+    @property
+    def type(self) -> Type:
+        return struct(tuple((column.name, column.type) for column in self.columns))
+
+    @property
+    def ddl(self) -> str:
+        return ", ".join(f"{quoting.name(column.name)} {column.type}" for column in self.columns)
+
+    @property
+    def arrow(self) -> pa.StructType:
+        return arrow_type(self.type)
+
+
+def shape_of(schema: str | Iterable[Field]) -> Shape:
+    """The shape that a Spark DDL text or the fields of a contract ask for."""
+    if not isinstance(schema, str):
+        return Shape(tuple(_from_field(field) for field in schema))
+    try:
+        kind = parse_type(f"struct<{schema}>")
+        found = Shape(tuple(Column(name, member, (name,)) for name, member in kind.members))
+        arrow_type(kind)
+    except ValueError as error:
+        raise DeclarationError(
+            f"the schema {schema[:60]!r} cannot be decoded to",
+            why=str(error),
+            fix='write it as "id bigint, at timestamp"',
+        ) from None
+    return found
+
+
+def _from_field(field: Field) -> Column:
+    """What a field reads in another way than its own type arrives as that, and the contract converts it."""
+    reading, kind = field.reading, parse_type(field.type)
+    text = reading.coerce and not kind.nested
+    if text or (kind.name in TEMPORAL and (reading.zone or reading.format) and not reading.epoch):
+        kind = Type("string")
+    elif reading.epoch:
+        kind = Type("bigint")
+    elif kind.name == "decimal" and reading.rounding:
+        kind = Type("double")
+    sources = (field.source_name, *field.aliases)
+    return Column(field.source_name, kind, sources, reading.any_case, text, reading.non_finite)
+
+
+def arrow_type(kind: Type) -> pa.DataType:
+    """The Arrow type that Spark takes as this type. Raises ValueError for one that no codec can give."""
+    match kind.name:
+        case "decimal":
+            return pa.decimal128(kind.precision, kind.scale)
+        case "array":
+            return pa.list_(pa.field("element", arrow_type(kind.element)))
+        case "map":
+            return pa.map_(arrow_type(kind.key), arrow_type(kind.value))
+        case "struct":
+            return pa.struct([pa.field(name, arrow_type(member)) for name, member in kind.members])
+    if kind.name not in _ARROW:
+        raise ValueError(f"{kind} is not a type that a codec can give")
+    return _ARROW[kind.name]
