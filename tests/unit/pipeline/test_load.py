@@ -21,11 +21,17 @@ def write(folder: Path, text: str, name: str = "pipeline.py") -> Path:
 
 def test_the_file_runs_once_and_leaves_nothing_behind(tmp_path: Path) -> None:
     write(tmp_path, TAXI + 'open(__file__ + ".runs", "a").write("x")\n')
-    before = (list(sys.path), set(sys.modules))
+    before = list(sys.path)
     pipeline = load_pipeline("pipeline.py", tmp_path)
     assert list(pipeline.tables) == ["bronze.raw"]
     assert (tmp_path / "pipeline.py.runs").read_text() == "x"
-    assert (list(sys.path), set(sys.modules)) == before
+    assert sys.path == before
+    own = [
+        name
+        for name, module in sys.modules.items()
+        if getattr(module, "__file__", None) == str(tmp_path / "pipeline.py")
+    ]
+    assert own == []
     assert not (tmp_path / "__pycache__").exists()
 
 
