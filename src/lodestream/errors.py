@@ -5,6 +5,8 @@ LodeError
 │   ├── BrokerUnavailable
 │   ├── CatalogUnavailable
 │   ├── RegistryUnavailable
+│   ├── StorageUnavailable
+│   ├── SourceUnsettled          a file was still being written
 │   └── OutcomeUnknown           a commit whose answer was lost; resolved by snapshot id
 └── Final                        a person must act: the flow stops
     ├── ConfigError
@@ -19,6 +21,7 @@ LodeError
     │   ├── SourceRecreated
     │   ├── SourceGap
     │   └── SourceRewritten
+    ├── SourceUnreadable         a file of the source is truncated, corrupt or too large
     └── UserCodeError            a declared function or query raised
 """
 
@@ -61,6 +64,14 @@ class CatalogUnavailable(Transient):
 
 class RegistryUnavailable(Transient):
     """The schema registry does not answer."""
+
+
+class StorageUnavailable(Transient):
+    """A folder or bucket does not answer."""
+
+
+class SourceUnsettled(Transient):
+    """A file changed while it was read: it was still being written. It is read again when it has settled."""
 
 
 class OutcomeUnknown(Transient):
@@ -165,6 +176,12 @@ class SourceGap(SourceChanged):
 
 class SourceRewritten(SourceChanged):
     """The source table was rolled back, overwritten or deleted from."""
+
+
+class SourceUnreadable(Final):
+    """A file of the source is truncated, corrupt or holds a value that is too large."""
+
+    exit_code = 6
 
 
 class UserCodeError(Final):
