@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -121,3 +122,16 @@ def test_a_dataclass_in_the_file_works(tmp_path: Path) -> None:
     text = "from __future__ import annotations\nfrom dataclasses import dataclass\n@dataclass\nclass A:\n    x: int\n"
     write(tmp_path, text + TAXI)
     assert load_pipeline("pipeline.py", tmp_path).name == "taxi"
+
+
+def test_spark_ships_functions_of_the_file_by_value(tmp_path: Path) -> None:
+    from pyspark import cloudpickle
+
+    text = "RATE = 3\ndef grow(n):\n    return n * RATE\n@taxi.silver\ndef trips(raw):\n    return grow(raw)\n"
+    write(tmp_path, TAXI + text)
+    function = load_pipeline("pipeline.py", tmp_path).tables["silver.trips"].function
+    shipped = tmp_path / "function.pickle"
+    shipped.write_bytes(cloudpickle.dumps(function))
+    code = "import pickle, sys; print(pickle.load(open(sys.argv[1], 'rb'))(5))"
+    run = subprocess.run([sys.executable, "-c", code, str(shipped)], capture_output=True, text=True, cwd="/")
+    assert (run.stdout.strip(), run.returncode) == ("15", 0), run.stderr
