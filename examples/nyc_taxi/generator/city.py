@@ -83,9 +83,9 @@ PICKUPS = choices(_WEIGHTS)
 def _dropoffs() -> NDArray[np.signedinteger]:
     tables = []
     for shares in _FLOWS.values():
-        weights = {}
+        weights: dict[int, float] = {}
         for place, share in enumerate(shares):
-            # Square roots flatten the list: trips end in more places than they begin.
+            # An exponent below 1 flattens the list: trips end in more places than they begin.
             members = {zone: weight**0.7 for zone, weight in _WEIGHTS.items() if PLACE[zone] == place}
             weights |= {zone: share * weight / sum(members.values()) for zone, weight in members.items()}
         tables.append(choices(weights))
@@ -96,7 +96,8 @@ def _distances() -> NDArray[np.int32]:
     normal = normal_quantiles(QUANTILES)
     medians, spreads = np.array(_MEDIAN_MILES)[..., None], np.array(_SPREAD)[..., None]
     hundredths = np.rint(100 * medians * np.exp(spreads * normal))
-    return np.maximum(hundredths, 1).astype(np.int32)
+    distances: NDArray[np.int32] = np.maximum(hundredths, 1).astype(np.int32)
+    return distances
 
 
 DROPOFFS = _dropoffs()

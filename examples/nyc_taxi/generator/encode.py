@@ -52,7 +52,7 @@ def json_cents(cents: Integers, missing: NDArray[np.bool_] | None = None) -> lis
     return [pc.replace_with_mask(text, pa.array(beyond), large)]
 
 
-def json_times(seconds: NDArray[np.int64]) -> list[pa.Array]:
+def json_times(seconds: Integers) -> list[pa.Array]:
     """Epoch seconds as ISO 8601 without a zone, quotes included."""
     day, second = np.divmod(seconds, _SECONDS_A_DAY)
     return [_days().take(pa.array(day)), _clock().take(pa.array(second))]

@@ -30,7 +30,7 @@ class Batch:
     start: int
     keys: pa.Array
     values: pa.Array
-    due: NDArray[np.int64]  # when each event happens on the wire, epoch seconds within the month
+    due: NDArray[np.integer]  # when each event happens on the wire, epoch seconds; a further lap is a month on
     counts: Counts
 
     def __len__(self) -> int:

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 MONTH_START = int(np.datetime64("2024-01-01T00:00:00", "s").astype(np.int64))
 MONTH_END = int(np.datetime64("2024-02-01T00:00:00", "s").astype(np.int64))
+MONTH_SECONDS = MONTH_END - MONTH_START
 MONTH_TRIPS = 2_964_624
 OUTSIDE_TRIPS = 18
 HOLIDAYS = (1, 15)
@@ -40,7 +41,7 @@ _CUMULATIVE /= _CUMULATIVE[-1]
 _HOUR_STARTS = MONTH_START + 3600.0 * np.arange(_DAYS * 24 + 1)
 
 
-def pickup_seconds(slots: NDArray[np.int64], lap: int, jitter: NDArray[np.int64]) -> NDArray[np.int64]:
+def pickup_seconds(slots: NDArray[np.integer], lap: int, jitter: NDArray[np.int64]) -> NDArray[np.int64]:
     """Epoch seconds of each slot: `lap` slots walk once through the month, never backwards within a lap."""
     place = ((slots % lap) + jitter / 2.0**32) / lap
     seconds: NDArray[np.int64] = np.interp(place, _CUMULATIVE, _HOUR_STARTS).astype(np.int64)
@@ -61,5 +62,5 @@ def wrong_clock(ordinal: NDArray[np.int64], jitter: NDArray[np.int64]) -> NDArra
     return clocks
 
 
-def in_month(seconds: NDArray[np.int64]) -> NDArray[np.bool_]:
+def in_month(seconds: NDArray[np.integer]) -> NDArray[np.bool_]:
     return (seconds >= MONTH_START) & (seconds < MONTH_END)

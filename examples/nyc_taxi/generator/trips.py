@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .city import DISTANCES, DROPOFFS, PICKUPS, PLACE, QUANTILES, normal_quantiles
 from .draws import Lane, choices, wide
 from .fares import FLEX_FARE, PAYMENTS, REFUND, Columns, add_money, rate_code
-from .month import MONTH_START, outside_places, pickup_seconds, wrong_clock
+from .month import MONTH_SECONDS, MONTH_START, outside_places, pickup_seconds, wrong_clock
 
 NULL_TOGETHER = ("passenger_count", "RatecodeID", "store_and_fwd_flag", "congestion_surcharge", "Airport_fee")
 """Missing together in 4.7 % of rows: exactly the flex fares (payment type 0)."""
@@ -57,7 +57,8 @@ def _add_time(trips: Columns, lap: int, jitter: NDArray[np.int64]) -> None:
     wrong = np.isin(slots % lap, places)
     ordinal = np.searchsorted(places, (slots % lap)[wrong])
     pickup[wrong] = wrong_clock(ordinal, jitter[wrong])
-    trips["due"], trips["pickup"], trips["outside"] = due, pickup, wrong.astype(np.int8)
+    trips["due"] = due + slots // lap * MONTH_SECONDS
+    trips["pickup"], trips["outside"] = pickup, wrong.astype(np.int8)
 
 
 def _add_route(trips: Columns, start: Lane, end: Lane, length: Lane) -> None:
