@@ -14,6 +14,8 @@ from lodestream.config import Config
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from lodestream.runtime.broker import BrokerInfo
+
 HERE = Path(__file__).parent
 TIERS = ("unit", "spark", "stack", "chaos")
 
@@ -49,3 +51,13 @@ def lake(spark: SparkSession, tmp_path: Path) -> Lake:
 
     config = Config(root=tmp_path)
     return Lake(config, start_session(config, app_name="tests"))
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerInfo]:
+    """A real Kafka, started once. Tests that stop or break one start their own."""
+    from lodestream.runtime.broker import start_broker, stop_broker
+
+    config = Config(root=tmp_path_factory.mktemp("broker"))
+    yield start_broker(config)
+    stop_broker(config)

@@ -15,8 +15,8 @@ _WHY = {
     errno.ENOSPC: "the disk is full",
     errno.EDQUOT: "the disk quota is used up",
     errno.EROFS: "the file system is read-only",
-    errno.EACCES: "the folder may not be written to by this user",
-    errno.EPERM: "the folder may not be written to by this user",
+    errno.EACCES: "this user may not read or write there",
+    errno.EPERM: "this user may not read or write there",
     errno.ENOTDIR: "a part of the path is a file, not a folder",
 }
 
@@ -32,7 +32,7 @@ def cache_dir(runtime: RuntimeConfig, environ: Mapping[str, str] = os.environ) -
 
 
 @contextmanager
-def writing(folder: Path) -> Iterator[None]:
+def usable(folder: Path) -> Iterator[None]:
     """Turn a full disk or a read-only folder into an error that says what to do."""
     try:
         yield
@@ -42,7 +42,7 @@ def writing(folder: Path) -> Iterator[None]:
             raise
         fix = "free some space, or " if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
         raise RuntimeMissing(
-            f"cannot write to the cache {folder}",
+            f"cannot use the cache {folder}",
             why=f"{why} ({error.filename or folder})",
             fix=f"{fix}set LODE_RUNTIME_CACHE to a folder that can be written to",
         ) from error

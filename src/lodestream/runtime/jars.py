@@ -15,7 +15,7 @@ from pathlib import Path
 
 from lodestream.config import RuntimeConfig
 from lodestream.errors import RuntimeMissing
-from lodestream.runtime.cache import cache_dir, writing
+from lodestream.runtime.cache import cache_dir, usable
 from lodestream.runtime.download import fetch_jars
 from lodestream.runtime.lock import Group, Jar, locked_jars
 from lodestream.runtime.progress import Progress
@@ -35,9 +35,10 @@ def ensure_jars(group: Group, runtime: RuntimeConfig, progress: Progress) -> lis
 def ensure(jars: Iterable[Jar], folder: Path, runtime: RuntimeConfig, progress: Progress) -> list[Path]:
     """As `ensure_jars`, for any jars and folder."""
     wanted = list(jars)
-    if unverified(wanted, folder):
-        with writing(folder), _alone(folder, progress):
-            _fetch_missing(wanted, folder, runtime, progress)
+    with usable(folder):
+        if unverified(wanted, folder):
+            with _alone(folder, progress):
+                _fetch_missing(wanted, folder, runtime, progress)
     return [folder / jar.file_name for jar in wanted]
 
 
@@ -54,7 +55,7 @@ def _is_genuine(jar: Jar, file: Path) -> bool:
         size = file.stat().st_size
         with file.open("rb") as content:
             good = size == jar.size and hashlib.file_digest(content, "sha256").hexdigest() == jar.sha256
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
     if not good:
         _log.warning("jar.refused file=%s bytes=%d expected=%d", file, size, jar.size)

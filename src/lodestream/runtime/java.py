@@ -15,7 +15,7 @@ from pathlib import Path
 
 from lodestream.config import RuntimeConfig
 from lodestream.errors import RuntimeMissing
-from lodestream.runtime.cache import cache_dir, write_atomically, writing
+from lodestream.runtime.cache import cache_dir, usable, write_atomically
 
 SUPPORTED = (17, 21)
 _PROBE_SECONDS = 30
@@ -79,7 +79,7 @@ def wrapped_home(java: Java, runtime: RuntimeConfig) -> Path:
     home = cache_dir(runtime) / "java" / hashlib.sha256(text.encode()).hexdigest()[:16]
     wrapper = home / "bin" / "java"
     if not (wrapper.is_file() and wrapper.read_text(encoding="utf-8") == text and os.access(wrapper, os.X_OK)):
-        with writing(home):
+        with usable(home):
             write_atomically(wrapper, text, mode=0o755)
     return home
 
