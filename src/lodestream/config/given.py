@@ -113,7 +113,7 @@ def given_environment(environ: Mapping[str, str], file: ConfigFile | None, probl
     variables = {option.variable: option for option in OPTIONS.values()}
     own = set(references(file.text)) if file else set()
     ours = re.compile(f"LODE_({'|'.join(SECTIONS)})_", re.IGNORECASE)
-    for variable in sorted(environ):
+    for variable in sorted(name for name in environ if environ[name]):  # set to nothing means not set
         place = f"environment variable {variable}"
         option = variables.get(variable)
         if option is None:

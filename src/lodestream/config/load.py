@@ -21,7 +21,7 @@ from lodestream.config.lines import key_lines
 from lodestream.config.model import SECTIONS, Config
 from lodestream.config.problems import Problems
 from lodestream.config.schema import OPTIONS, nearest
-from lodestream.config.secret import Secret
+from lodestream.config.secret import Secret, holds_password
 from lodestream.config.values import check, check_secrecy, resolve
 from lodestream.errors import ConfigError
 
@@ -133,17 +133,23 @@ def _settle(given: Iterable[Given], environ: Mapping[str, str], problems: Proble
         try:
             resolved = resolve(one, environ)
         except KeyError as error:
-            name = error.args[0]
-            problems.add(
-                one.place,
-                f"{key} refers to the environment variable {name}, which is not set",
-                fix=f"export {name}=...",
-            )
+            _unset_variable(one, error.args[0], problems)
             continue
         value = check(resolved, problems)
         if value is not None:
             settled[key] = (one, value)
     return settled
+
+
+def _unset_variable(given: Given, name: str, problems: Problems) -> None:
+    if not name:
+        problems.add(given.place, f"{given.key} has a reference without a name", fix="write ${env:NAME}")
+        return
+    problems.add(
+        given.place,
+        f"{given.key} refers to the environment variable {name}, which is not set",
+        fix=f"export {name}=...",
+    )
 
 
 def _check_together(values: Mapping[str, tuple[Given, object]], problems: Problems) -> None:
@@ -181,4 +187,4 @@ def _build(values: Mapping[str, tuple[Given, object]], start: Path, file: Config
 
 
 def _is_hidden(given: Given, value: object) -> bool:
-    return isinstance(value, Secret) or "${env:" in str(given.value)
+    return isinstance(value, Secret) or "${env:" in str(given.value) or holds_password(str(value))

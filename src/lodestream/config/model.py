@@ -14,7 +14,7 @@ from lodestream.config.secret import STARS, Secret
 
 CatalogType = Literal["sqlite", "jdbc", "rest"]
 Settings = Mapping[str, str | Secret]
-Kind = Literal["text", "choice", "integer", "duration", "memory", "settings"]
+Kind = Literal["text", "name", "choice", "integer", "duration", "memory", "settings"]
 
 
 def option(
@@ -38,7 +38,7 @@ class CatalogConfig:
     """Where the tables are registered and stored."""
 
     type: CatalogType = option("sqlite", "Kind of Iceberg catalog.", "choice", choices=("sqlite", "jdbc", "rest"))
-    name: str = option("lode", "Name of the catalog in Spark SQL.")
+    name: str = option("lode", "Name of the catalog in Spark SQL.", "name")
     # Not in the repr: an address may carry credentials that came from the environment.
     uri: str | None = option(None, "Address of the catalog; `jdbc` and `rest` need one.", shown=False)
     warehouse: str | None = option(None, "Folder or `s3://` address that holds the tables.")

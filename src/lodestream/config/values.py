@@ -20,7 +20,9 @@ from lodestream.config.secret import (
 )
 
 _MEMORY = re.compile(r"[1-9]\d*[kmgt]", re.IGNORECASE)
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _EXAMPLE = {
+    "name": '"lode"',
     "text": '"..."',
     "integer": "4",
     "duration": '"1 s"',
@@ -46,7 +48,7 @@ def check(given: Given, problems: Problems) -> object | None:
     try:
         return _convert(given.option, given.value, given.textual, bare=given.origin == "argument")
     except ValueError as error:
-        problems.add(given.place, f"{given.key}: {error}", fix=_example(given.option))
+        problems.add(given.place, f"{given.key}: {error}", fix=_example(given))
         return None
 
 
@@ -100,6 +102,8 @@ def _convert(option: Option, value: object, textual: bool, bare: bool) -> object
         raise ValueError(f"is {_type(value)}, not a string" if not isinstance(value, str) else "is empty")
     if option.choices and value not in option.choices:
         raise ValueError(f'"{value}" is not one of {", ".join(option.choices)}')
+    if option.kind == "name" and not _NAME.fullmatch(value):
+        raise ValueError(f'"{value}" is not a name that SQL can use unquoted')
     if option.kind == "memory" and not _MEMORY.fullmatch(value):
         raise ValueError(f'"{value}" is not an amount of memory')
     return value
@@ -126,9 +130,12 @@ def _duration(option: Option, value: object, bare: bool) -> float:
     return seconds
 
 
-def _example(option: Option) -> str:
+def _example(given: Given) -> str:
+    option = given.option
     if option.choices:
-        return f"write one of {', '.join(f'{one!r}' for one in option.choices)}"
+        return f"write one of {', '.join(option.choices)}"
+    if given.origin == option.variable:
+        return f"set {option.variable}={_EXAMPLE[option.kind]}"
     return f"write {option.key.rpartition('.')[2]} = {_EXAMPLE[option.kind]}"
 
 

@@ -108,9 +108,8 @@ class Pipeline:
 
     def _add_query(self, tier: Derived, name: str, sql: str | Path, options: dict[str, Any], here: Location) -> Table:
         text, path = read_sql(sql, here)
-        start = Location(str(path), 1) if path else here
-        found = query_inputs(parse_query(text, start))
-        places = tuple(Location(start.file, start.line + one.line - 1 if path else here.line) for one in found)
+        found = query_inputs(parse_query(text, Location(str(path), 1) if path else here, inline=path is None))
+        places = tuple(Location(str(path), one.line) if path else here for one in found)
         inputs = tuple(one.name for one in found)
         return self._add(
             tier, name, here, options, kind="sql", sql=text, sql_path=path, inputs=inputs, input_locations=places

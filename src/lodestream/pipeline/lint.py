@@ -92,7 +92,7 @@ def silver_aggregates(_graph: Graph, table: Table) -> Iterator[Finding]:
     fix = f"keep the rows in {table.name} and aggregate in a Gold table that reads it"
     if table.sql is not None:
         start = Location(str(table.sql_path), 1) if table.sql_path else table.location
-        for one in query_aggregates(parse_query(table.sql, start))[:1]:
+        for one in query_aggregates(parse_query(table.sql, start, inline=table.sql_path is None))[:1]:
             place = Location(start.file, one.line) if table.sql_path and one.line else start
             yield Finding("error", table.name, f"{table.name} aggregates: {one.text}", why, fix, place)
     if table.function is not None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import sqlglot
@@ -14,6 +16,7 @@ from sqlglot.optimizer.scope import traverse_scope
 from lodestream.pipeline.location import Location, declaration_error
 
 DIALECT = "spark"
+_WINDOW_CALL = "w_ndow"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +35,13 @@ class Aggregate:
     line: int | None
 
 
-def parse_query(text: str, location: Location) -> exp.Query:
-    """The one query in the text; errors point at its line, counted from `location`."""
+def parse_query(text: str, location: Location, *, inline: bool = False) -> exp.Query:
+    """The one query in the text. Errors point at its line in its file, or at the call when it stands in Python."""
     try:
-        statements = [one for one in sqlglot.parse(text, dialect=DIALECT) if one is not None]
+        statements = [one for one in sqlglot.parse(_with_window_calls(text), dialect=DIALECT) if one is not None]
     except SqlglotError as error:
         line, why = _explain(error)
-        where = Location(location.file, location.line + line - 1)
+        where = location if inline else Location(location.file, line)
         raise declaration_error(where, "the SQL does not parse", why=why, fix=f"correct line {line} of it") from error
     if len(statements) != 1 or not isinstance(statements[0], exp.Query):
         found = ", ".join(one.key.upper() for one in statements) or "nothing"
@@ -78,11 +81,20 @@ def query_inputs(query: exp.Query) -> tuple[SqlInput, ...]:
 def query_aggregates(query: exp.Query) -> list[Aggregate]:
     """GROUP BY clauses and aggregate calls; a call over a window keeps its rows and is none."""
     return [
-        Aggregate(node.sql(dialect=DIALECT), _line(node))
+        Aggregate(re.sub(f"(?i){_WINDOW_CALL}", "window", node.sql(dialect=DIALECT)), _line(node))
         for node in query.find_all(exp.Group, exp.AggFunc)
         if not isinstance(node.parent, exp.Window | exp.IgnoreNulls | exp.RespectNulls | exp.Filter)
         or not node.find_ancestor(exp.Window)
     ]
+
+
+def _with_window_calls(text: str) -> str:
+    """The text with a stand-in for the function window(), which sqlglot takes for the WINDOW clause."""
+    for token, following in pairwise(sqlglot.tokenize(text, dialect=DIALECT)):
+        if token.text.lower() == "window" and following.text == "(":
+            # As long as the word it replaces: lines and columns stay true.
+            text = text[: token.start] + _WINDOW_CALL + text[token.end + 1 :]
+    return text
 
 
 def _tables(query: exp.Query) -> Iterator[Any]:

@@ -134,6 +134,7 @@ def test_offsets_cannot_be_taken_from_the_engine_by_a_kafka_option(tmp_path: Pat
         ("[profiles.local.spark]\ndriver_memory = 'lots'", 2, "memory"),
         ("[profiles.local.spark]\nconf = 'x'", 2, "not a table"),
         ("[profiles.local.spark.conf]\n'spark.jars' = ['a']", 2, "list"),
+        ("[profiles.local.catalog]\nname = 'my-lake'", 2, "unquoted"),
         ("pipeline = ''", 1, "empty"),
         ("profile = 3", 1, "not a string"),
     ],
@@ -180,3 +181,12 @@ def test_an_unknown_variable_of_ours_is_an_error_and_a_foreign_one_is_not(tmp_pa
 
 def test_an_unknown_argument_is_an_error(tmp_path: Path) -> None:
     assert "engine.workers" in str(refused(tmp_path, "", overrides={"engine.worker": 3}))
+
+
+def test_an_empty_variable_is_as_good_as_none(tmp_path: Path) -> None:
+    assert load(tmp_path, "", environ={"LODE_PROFILE": "", "LODE_ENGINE_TARGET": ""}).engine.target == 1.0
+
+
+def test_a_wrong_variable_is_corrected_as_a_variable(tmp_path: Path) -> None:
+    error = refused(tmp_path, "", environ={"LODE_ENGINE_TARGET": "5"})
+    assert error.fix == 'set LODE_ENGINE_TARGET="1 s"'

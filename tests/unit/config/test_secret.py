@@ -98,3 +98,16 @@ def test_an_argument_may_carry_a_secret_but_not_in_plain_text(tmp_path: Path) ->
 )
 def test_names_that_sound_secret(name: str, secret: bool) -> None:
     assert sounds_secret(name) is secret
+
+
+def test_a_password_in_an_address_from_the_environment_is_not_shown(tmp_path: Path) -> None:
+    environ = {"LODE_CATALOG_URI": "jdbc:postgresql://me:hunter2@db/lake"}
+    config = load_config(tmp_path, environ=environ)
+    assert config.catalog_uri() == environ["LODE_CATALOG_URI"]
+    assert "hunter2" not in repr(config) + str(config.describe())
+
+
+def test_a_reference_without_a_name_is_an_error(tmp_path: Path) -> None:
+    write(tmp_path, JAAS.replace("${env:JAAS}", "${env:}"))
+    with pytest.raises(ConfigError, match="reference without a name"):
+        load_config(tmp_path, environ={})

@@ -28,6 +28,8 @@ def inputs(text: str) -> list[str]:
         ("select * from a lateral view explode(items) e as item", ["a"]),
         ("select explode(sequence(1, 3)) as d", []),
         ("select * from range(10)", []),
+        ("select window(at, '1 min').start s, count(*) n from a group by window(at, '1 min')", ["a"]),
+        ("select sum(x) over w from a window w as (partition by b)", ["a"]),
     ],
 )
 def test_inputs_are_tables_and_not_ctes_or_functions(text: str, expected: list[str]) -> None:
@@ -39,6 +41,18 @@ def test_broken_sql_points_at_its_line() -> None:
         parse_query("select a\nfrom x\nwhere (\n", FILE)
     assert (caught.value.file, caught.value.line) == ("daily.sql", 3)
     assert "<class" not in str(caught.value)
+
+
+def test_broken_sql_inside_python_points_at_the_call() -> None:
+    with pytest.raises(DeclarationError, match="does not parse") as caught:
+        parse_query("select a\nfrom x\nwhere (\n", Location("pipeline.py", 40), inline=True)
+    assert (caught.value.file, caught.value.line) == ("pipeline.py", 40)
+    assert "line 3" in str(caught.value.fix)
+
+
+def test_a_call_of_window_is_shown_as_it_was_written() -> None:
+    (group,) = query_aggregates(parse_query("select b from t group by window(at, '1 min'), b", FILE))
+    assert "window(at, '1 min')" in group.text
 
 
 @pytest.mark.parametrize("text", ["", "-- nothing", "select 1; select 2", "create table x as select 1", "drop table x"])
@@ -56,6 +70,8 @@ def test_anything_but_one_query_is_refused(text: str) -> None:
         ("select a, row_number() over (partition by a order by b) from t", False),
         ("select sum(a) over (partition by b) from t", False),
         ("select first(a) ignore nulls over (partition by b order by c) from t", False),
+        ("select sum(a) over w from t window w as (partition by b)", False),
+        ("select b from t group by Window(at, '1 min'), b", True),
         ("select distinct a from t", False),
         ("select upper(a), greatest(b, c) from t", False),
     ],
