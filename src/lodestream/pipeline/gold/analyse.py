@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from lodestream.errors import DeclarationError
+from lodestream.pipeline.gold.affected import affected_plan
 from lodestream.pipeline.gold.delta import delta_plan
 from lodestream.pipeline.gold.plan import GoldPlan, InputInfo, NotProvableError, Strategy
 from lodestream.pipeline.gold.query import Query, read_query
 from lodestream.pipeline.gold.statement import Statement, read_statement
 
-_PROOFS: dict[Strategy, Callable[[Query], GoldPlan]] = {"delta": delta_plan}
+_PROOFS: dict[Strategy, Callable[[Query], GoldPlan]] = {"delta": delta_plan, "affected": affected_plan}
 
 
 def analyse(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.qualify import qualify
+from sqlglot.schema import MappingSchema
 
 from lodestream.errors import DeclarationError
 from lodestream.pipeline.gold.flatten import flatten, inline_ctes
@@ -95,7 +96,7 @@ def read_query(statement: Statement) -> Query:
     outputs = tuple(
         Output(names.get(item.alias_or_name.lower(), item.alias_or_name), item.unalias()) for item in select.expressions
     )
-    return Query(select, outputs, _group(select), statement, notes)
+    return Query(select, outputs, group_of(select), statement, notes)
 
 
 def _without_order(select: exp.Select) -> tuple[str, ...]:
@@ -117,7 +118,7 @@ def _select(tree: exp.Query) -> exp.Select:
     return tree
 
 
-def _group(select: exp.Select) -> tuple[exp.Expr, ...] | None:
+def group_of(select: exp.Select) -> tuple[exp.Expr, ...] | None:
     """The group expressions; () for one group of all rows; None when the query gives a row per row."""
     items = [item.unalias() for item in select.expressions]
     clause = select.args.get("group")
@@ -152,12 +153,9 @@ def _output_names(tree: exp.Select, infos: Mapping[str, InputInfo]) -> dict[str,
 
 
 def _qualified(tree: exp.Select, infos: Mapping[str, InputInfo]) -> exp.Query:
-    schema: dict[str, object] = {}
+    schema = MappingSchema(dialect="spark")
     for name, info in infos.items():
-        tier, _, short = name.rpartition(".")
-        tables = schema.setdefault(tier, {})
-        assert isinstance(tables, dict)
-        tables[short] = {column: kind or "string" for column, kind in info.columns.items()}
+        schema.add_table(name, {column: kind or "string" for column, kind in info.columns.items()})
     for select in tree.find_all(exp.Select):
         _expand_window_columns(select)
     try:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from typing import TypeVar
 
 from sqlglot import exp
 
-from lodestream.pipeline.gold.plan import feed_view, now_view
+from lodestream.pipeline.gold.plan import KEYS, feed_view, now_view
 from lodestream.pipeline.gold.statement import base_tables, table_name
+
+T = TypeVar("T", bound=exp.Expr)
 
 
 def quoted(name: str) -> str:
@@ -28,11 +31,13 @@ def replaced(node: exp.Expr, known: Callable[[exp.Expr], exp.Expr | None]) -> ex
     return result
 
 
-def read_views(select: exp.Select, *, feeds: Collection[str] = ()) -> exp.Select:
-    """A copy that reads the feed for the sources with these aliases, and the `now` view for all other tables."""
-    result = select.copy()
-    top = {id(source): source for source in _top_tables(result)}
+def read_views(tree: T, *, feeds: Collection[str] = ()) -> T:
+    """A copy that reads the feed for the topmost sources with these aliases, the `now` view for all other tables."""
+    result = tree.copy()
+    top = {id(table) for table in _top_tables(result)}
     for table in base_tables(result):
+        if table.name == KEYS:
+            continue
         alias = table.alias_or_name
         feed = id(table) in top and alias in feeds
         name = feed_view(table_name(table)) if feed else now_view(table_name(table))
@@ -40,5 +45,7 @@ def read_views(select: exp.Select, *, feeds: Collection[str] = ()) -> exp.Select
     return result
 
 
-def _top_tables(select: exp.Select) -> list[exp.Expr]:
-    return [select.args["from_"].this, *(join.this for join in select.args.get("joins") or [])]
+def _top_tables(tree: exp.Expr) -> list[exp.Expr]:
+    if not isinstance(tree, exp.Select):
+        return []
+    return [tree.args["from_"].this, *(join.this for join in tree.args.get("joins") or [])]
