@@ -1,0 +1,3 @@
+from lodestream.cli.main import main
+
+main()

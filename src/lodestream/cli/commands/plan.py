@@ -1,0 +1,56 @@
+"""`lode plan`: what would run, how, and what is wrong with it. Nothing is started."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+from rich.table import Table
+from rich.text import Text
+
+from lodestream.cli.call import Call, LodeCommand, pass_call
+from lodestream.config import format_duration
+
+if TYPE_CHECKING:
+    from lodestream.engine import PlannedTable
+    from lodestream.pipeline.lint import Finding
+
+TIER_STYLES = {"bronze": "color(173)", "silver": "color(250)", "gold": "color(220)"}
+
+
+@click.command(cls=LodeCommand, examples=("lode plan", "lode plan --json"))
+@pass_call
+def plan(call: Call) -> int:
+    """Show each table, its inputs and how it will be kept current. Exit code 2 when the pipeline breaks a rule."""
+    from lodestream.engine import make_plan, open_project
+
+    made = make_plan(open_project(call.config))
+    call.screen.show(made, plan_table(made.tables), *map(_finding_text, made.findings))
+    return 2 if made.blocked else 0
+
+
+def plan_table(tables: Sequence[PlannedTable]) -> Table:
+    shown = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("table", "from", "kept current by", "why", "every", "owner"):
+        shown.add_column(title, overflow="fold")
+    for one in tables:
+        every = format_duration(one.every) if one.every is not None else ""
+        name = Text(one.name, style=TIER_STYLES.get(one.tier, ""))
+        shown.add_row(
+            name, ", ".join(one.inputs) or one.source or "", one.strategy, _reason(one), every, one.owner or ""
+        )
+    return shown
+
+
+def _reason(one: PlannedTable) -> str:
+    return f"{one.reason}\ncheaper: {one.cheaper}" if one.cheaper else one.reason
+
+
+def _finding_text(finding: Finding) -> Text:
+    style = "bold red" if finding.severity == "error" else "bold yellow"
+    text = Text(f"\n{finding.severity}", style=style)
+    text.append(f": {finding.location}: {finding.message}", style="default not bold")
+    for label, line in (("why", finding.why), ("fix", finding.fix)):
+        text.append(f"\n  {label}: ", style="default bold").append(line, style="default not bold")
+    return text

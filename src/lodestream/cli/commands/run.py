@@ -1,0 +1,78 @@
+"""`lode run`: keep the tables current."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+import click
+from rich.text import Text
+
+from lodestream.cli.call import Call, LodeCommand, pass_call
+from lodestream.cli.commands.events import event_line
+from lodestream.cli.failure import error_text
+from lodestream.observe.events import Event
+
+
+@click.command(
+    cls=LodeCommand,
+    examples=(
+        "lode run",
+        "lode run --once --json",
+        "lode run --only 'silver.*' --only gold.daily_summary",
+        "lode run --once --accept-gap bronze.trips_raw",
+    ),
+)
+@click.option("--once", is_flag=True, help="Bring every table up to date, then exit.")
+@click.option("--only", multiple=True, metavar="PATTERN", help="Only these tables; may be given several times.")
+@click.option("--accept-gap", multiple=True, metavar="TABLE", help="Go on over a gap in this table's source.")
+@pass_call
+def run(call: Call, once: bool, only: tuple[str, ...], accept_gap: tuple[str, ...]) -> int:
+    """Run the pipeline until Ctrl-C, or once."""
+    from lodestream.engine import open_project, run_pipeline
+
+    project = open_project(call.config)
+
+    def tell(event: Event) -> None:
+        call.screen.note(event_line(event))
+
+    with stop_on_signals() as stop:
+        end = run_pipeline(
+            project,
+            once=once,
+            only=only,
+            accept_gaps=accept_gap,
+            progress=call.screen.progress(),
+            on_event=tell,
+            stop=stop,
+        )
+    lines = [
+        Text(f"{table}: {flow.reason}, {flow.batches:,} batches, {flow.rows:,} rows")
+        for table, flow in end.flows.items()
+    ]
+    call.screen.show(end, *lines, Text(f"run ended: {end.reason}"))
+    for flow in end.flows.values():
+        if flow.error is not None and not call.json:
+            call.screen.err.print(error_text(flow.error))
+    return end.exit_code
+
+
+@contextmanager
+def stop_on_signals() -> Iterator[threading.Event]:
+    """Set by the first Ctrl-C or SIGTERM. A second Ctrl-C does not wait for the batch to end."""
+    stop = threading.Event()
+
+    def ask(_number: int, _frame: FrameType | None) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,95 @@
+"""Where output goes: results to standard output, everything else to standard error."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console, RenderableType
+
+from lodestream.cli.progress import PlainProgress, RichProgress
+from lodestream.errors import LodeError
+from lodestream.runtime.progress import Progress, SilentProgress
+
+
+class Screen:
+    """A command's output. With `json`, standard output carries one object and nothing else."""
+
+    def __init__(self, *, json: bool, quiet: bool) -> None:
+        self.json = json
+        self.quiet = quiet
+
+    @cached_property
+    def out(self) -> Console:
+        return Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+
+    @cached_property
+    def err(self) -> Console:
+        return Console(stderr=True, highlight=False, soft_wrap=not sys.stderr.isatty())
+
+    def show(self, result: Any, *shown: RenderableType) -> None:
+        """The result of a command: `result` for programs, `shown` for people."""
+        if self.json:
+            print_json(result)
+        else:
+            for one in shown:
+                self.out.print(one)
+
+    def note(self, text: RenderableType) -> None:
+        """Something a person may want to know meanwhile."""
+        if not self.quiet:
+            self.err.print(text)
+
+    def progress(self) -> Progress:
+        if self.quiet:
+            return SilentProgress()
+        return RichProgress(self.err) if self.err.is_terminal else PlainProgress(self.err)
+
+
+def print_json(result: Any) -> None:
+    sys.stdout.write(json.dumps(to_json(result), ensure_ascii=False) + "\n")
+    sys.stdout.flush()
+
+
+def to_json(value: Any) -> Any:
+    """Dataclasses, paths, times and our errors as what JSON knows."""
+    if isinstance(value, LodeError):
+        return error_json(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return {one.name: to_json(getattr(value, one.name)) for one in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): to_json(one) for key, one in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [to_json(one) for one in value]
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
+
+def error_json(error: LodeError) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "name": type(error).__name__,
+        "what": error.what,
+        "why": error.why,
+        "fix": error.fix,
+        "exit_code": error.exit_code,
+    }
+    problems = getattr(error, "problems", ())
+    if problems:
+        shown["problems"] = [to_json(one) if isinstance(one, LodeError) else str(one) for one in problems]
+    return shown
+
+
+def short_path(path: Path) -> str:
+    """Relative to the current folder when that is shorter to type."""
+    try:
+        relative = str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+    return relative if relative != "." else str(path)
