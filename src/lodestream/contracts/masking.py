@@ -1,26 +1,37 @@
-"""Sensitive values as SQL that hides them. The secret is named here and given at run time, never written down."""
+"""Sensitive values as SQL that hides them.
+
+The secret stays out of contracts and SQL text: the expressions name two parameters, and `masking_parameters`
+makes their values from the secret at run time, for `spark.sql(text, args=...)`.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from hashlib import sha256
 
 from lodestream.contracts import quoting
 from lodestream.contracts.model import Contract, Field, Masking
 from lodestream.contracts.types import parse_type
 from lodestream.errors import ContractError
 
-SECRET = "lode_masking_key"  # noqa: S105 - the name of the parameter, not a secret
+INNER, OUTER = "lode_mask_inner", "lode_mask_outer"
 _BLOCK = 64
 _REDACTED = "[redacted]"
+_LETTER = r"[\p{L}\p{N}]"
+_OTHER = r"[^\p{L}\p{N}]"
 
 
-def masked(contract: Contract, secret: str = f":{SECRET}") -> Mapping[str, str]:
-    """Column name to SQL for its masked value, for the columns that the contract masks.
+def masking_parameters(secret: str) -> dict[str, str]:
+    """The values of the two named parameters: the key as HMAC uses it, in hex. As secret as the key itself."""
+    key = check_secret(secret).encode()
+    block = (sha256(key).digest() if len(key) > _BLOCK else key).ljust(_BLOCK, b"\0")
+    return {name: bytes(byte ^ pad for byte in block).hex() for name, pad in ((INNER, 0x36), (OUTER, 0x5C))}
 
-    `secret` is SQL for the key: by default the named parameter `:lode_masking_key` of `spark.sql(text, args=...)`.
-    """
-    return {field.name: mask(field, quoting.name(field.name), secret) for field in contract.fields if masks(field)}
+
+def masked(contract: Contract) -> Mapping[str, str]:
+    """Column name to SQL for its masked value, for the columns that the contract masks."""
+    return {field.name: mask(field, quoting.name(field.name)) for field in contract.fields if masks(field)}
 
 
 def masks(field: Field) -> bool:
@@ -32,23 +43,25 @@ def sensitive(contract: Contract) -> tuple[str, ...]:
     return tuple(path for field in contract.fields for path in _sensitive(field, field.name))
 
 
-def mask(field: Field, value: str, secret: str = f":{SECRET}", depth: int = 0) -> str:
+def mask(field: Field, value: str, depth: int = 0) -> str:
     """SQL for the masked value of one field, nested values included."""
     if field.masking is not None:
-        return _masked(field.masking, field, value, secret)
-    if field.fields:
-        parts = ", ".join(
-            f"{quoting.text(inner.name)}, {mask(inner, f'{value}.{quoting.name(inner.name)}', secret, depth)}"
-            for inner in field.fields
-        )
-        return f"CASE WHEN {value} IS NOT NULL THEN named_struct({parts}) END" if masks(field) else value
+        return _masked(field.masking, field, value)
+    if field.fields and masks(field):
+        return _struct(field, value, depth)
     if field.items and masks(field.items):
         item = f"item_{depth}"
-        return f"transform({value}, {item} -> {mask(field.items, item, secret, depth + 1)})"
+        return f"transform({value}, {item} -> {mask(field.items, item, depth + 1)})"
     return value
 
 
-def _masked(masking: Masking, field: Field, value: str, secret: str) -> str:
+def _struct(field: Field, value: str, depth: int) -> str:
+    members = [(inner, f"{value}.{quoting.name(inner.name)}") for inner in field.fields]
+    parts = ", ".join(f"{quoting.text(inner.name)}, {mask(inner, path, depth)}" for inner, path in members)
+    return f"CASE WHEN {value} IS NOT NULL THEN named_struct({parts}) END"
+
+
+def _masked(masking: Masking, field: Field, value: str) -> str:
     kind = parse_type(field.type)
     match masking.method:
         case "redact" if kind.name == "string":
@@ -56,37 +69,25 @@ def _masked(masking: Masking, field: Field, value: str, secret: str) -> str:
         case "redact":
             return f"cast(NULL AS {kind})"
         case "hash":
-            return hmac(f"cast({value} AS string)", secret)
+            return hmac(value)
         case "last":
             return _last(value, masking.keep)
 
 
-def _last(value: str, keep: int) -> str:
-    """All letters and digits but the last few become stars; a value as short as what is kept is hidden whole."""
-    # Stars replace every character that is followed by enough others, so separators do not shift what is kept.
-    letters = "[\\p{L}\\p{N}]"
-    shown = f"(?=(?:.*?{letters}){{{keep}}})"
-    count = f"length(regexp_replace({value}, {quoting.text('[^\\p{L}\\p{N}]')}, ''))"
-    partly = f"regexp_replace({value}, {quoting.text(f'(?s){letters}{shown}')}, '*')"
-    whole = f"regexp_replace({value}, {quoting.text(letters)}, '*')"
-    return f"CASE WHEN {count} > {keep} THEN {partly} ELSE {whole} END"
-
-
-def hmac(value: str, secret: str) -> str:
+def hmac(value: str) -> str:
     """HMAC-SHA256 in hex. A plain hash of a phone number is guessed in seconds; a keyed one needs the key."""
-    key = (
-        f"CASE WHEN octet_length({secret}) > {_BLOCK} THEN unhex(sha2({secret}, 256)) ELSE cast({secret} AS binary) END"
-    )
-    inner, outer = (_padded(key, byte) for byte in ("36", "5c"))
-    return f"sha2(concat({outer}, unhex(sha2(concat({inner}, cast({value} AS binary)), 256))), 256)"
+    inside = f"unhex(sha2(concat(unhex(:{INNER}), cast({value} AS binary)), 256))"
+    return f"sha2(concat(unhex(:{OUTER}), {inside}), 256)"
 
 
-def _padded(key: str, byte: str) -> str:
-    """The key, filled with zeros to one block, each byte xored with the pad byte."""
-    block = f"rpad(hex({key}), {_BLOCK * 2}, '0')"
-    bytes_ = f"transform(sequence(1, {_BLOCK}), i -> substr({block}, 2 * i - 1, 2))"
-    xored = f"transform({bytes_}, b -> lpad(hex(cast(conv(b, 16, 10) AS int) ^ {int(byte, 16)}), 2, '0'))"
-    return f"unhex(array_join({xored}, ''))"
+def _last(value: str, keep: int) -> str:
+    """Letters and digits but the last few become stars; a value no longer than what is kept is hidden whole."""
+    # Only letters and digits are counted, so that separators do not shift what is shown.
+    followed = f"{_LETTER}(?=(?:{_OTHER}*{_LETTER}){{{keep}}})"
+    count = f"length(regexp_replace({value}, {quoting.text(_OTHER)}, ''))"
+    partly = f"regexp_replace({value}, {quoting.text(followed)}, '*')"
+    whole = f"regexp_replace({value}, {quoting.text(_LETTER)}, '*')"
+    return f"CASE WHEN {count} > {keep} THEN {partly} ELSE {whole} END"
 
 
 def _inner(field: Field) -> Iterator[Field]:

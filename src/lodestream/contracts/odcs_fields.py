@@ -69,7 +69,8 @@ def _read_property(place: Place, found: Found, *, nested: bool, item_of: str | N
     quality = _quality(entries, what, name, nested)
     kind, options, implied = _type(place, entries, what, inner, item)
     limits, reading, extras = _options(entries, what, kind, options)
-    limits = replace(limits, values=quality.values, max_length=limits.max_length or implied)
+    longest = implied if limits.max_length is None else limits.max_length
+    limits = replace(limits, values=quality.values, max_length=longest)
     found.fields.append(
         Field(
             name=name,

@@ -167,6 +167,6 @@ def _rule(rule: Rule) -> dict[str, Any]:
 
 
 class _Dumper(yaml.SafeDumper):
-    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002
+    def ignore_aliases(self, data: object) -> bool:
         """Equal values are written out: anchors would tie unrelated columns together in the file."""
         return True

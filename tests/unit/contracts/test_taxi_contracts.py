@@ -7,10 +7,17 @@ import pytest
 from lodestream.contracts import load_contract
 
 CONTRACTS = Path(__file__).parents[3] / "examples" / "nyc_taxi" / "contracts"
-MONEY = (
-    "fare_amount extra_amount mta_tax tip_amount tolls_amount improvement_surcharge total_amount "
-    "congestion_surcharge airport_fee"
-).split()
+MONEY = [
+    "fare_amount",
+    "extra_amount",
+    "mta_tax",
+    "tip_amount",
+    "tolls_amount",
+    "improvement_surcharge",
+    "total_amount",
+    "congestion_surcharge",
+    "airport_fee",
+]
 
 
 def test_the_trip_contract_has_the_columns_of_silver_trips() -> None:
