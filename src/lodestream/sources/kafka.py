@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from confluent_kafka.admin import OffsetSpec
 from pyspark.sql import DataFrame, SparkSession
 
 from lodestream.errors import ConfigError, SourceGap, SourceRecreated
@@ -30,19 +30,27 @@ class KafkaSource(Source):
         self, spark: SparkSession, declared: Kafka, admin: KafkaAdmin, reader_options: Mapping[str, str], group: str
     ) -> None:
         self.name = "kafka"
+        self.pins_start = declared.start == "latest"
         self._spark = spark
         self._declared = declared
         self._admin = admin
         self._reader_options = reader_options
         self._group = group
+        self._looked: tuple[Position, float] | None = None
 
     def latest(self) -> Position | None:
+        asked = time.time()
         names = self._admin.matching(self._declared.pattern) if self._declared.pattern else self._declared.topics
         topics = self._admin.topics(names)
         if not topics:
             return None
-        ends = self._admin.offsets(topics.values(), OffsetSpec.latest(), self._declared.isolation)
-        return {name: _entry(topic.id, ends.get(name, {})) for name, topic in sorted(topics.items())}
+        ends = self._admin.offsets(topics.values(), "latest", self._declared.isolation)
+        found = {name: _entry(topic.id, ends.get(name, {})) for name, topic in sorted(topics.items())}
+        self._looked = (found, asked)
+        return found
+
+    def asof(self, to: Position) -> float | None:
+        return self._looked[1] if self._looked and self._looked[0] == to else None
 
     def start(self, latest: Position) -> Position:
         begin = self._declared.start
@@ -115,14 +123,14 @@ class KafkaSource(Source):
 
     def _earliest(self, position: Position) -> Offsets:
         topics = self._admin.topics(position)
-        return self._admin.offsets(topics.values(), OffsetSpec.earliest(), self._declared.isolation)
+        return self._admin.offsets(topics.values(), "earliest", self._declared.isolation)
 
     def _declared_offsets(self, begin: Mapping[str, Any]) -> Offsets:
         if "timestamp" in begin:
-            spec = OffsetSpec.for_timestamp(_epoch_ms(begin["timestamp"]))
+            moment = _epoch_ms(begin["timestamp"])
             topics = self._admin.topics(self._declared.topics)
-            found = self._admin.offsets(topics.values(), spec, self._declared.isolation)
-            ends = self._admin.offsets(topics.values(), OffsetSpec.latest(), self._declared.isolation)
+            found = self._admin.offsets(topics.values(), moment, self._declared.isolation)
+            ends = self._admin.offsets(topics.values(), "latest", self._declared.isolation)
             # The broker answers -1 for "no record that late": begin at the end.
             return {n: {p: o if o >= 0 else ends[n][p] for p, o in parts.items()} for n, parts in found.items()}
         return {name: {int(p): int(o) for p, o in parts.items()} for name, parts in begin["offsets"].items()}
@@ -178,7 +186,7 @@ def _gone(name: str, ours: Mapping[str, Any]) -> SourceRecreated:
 def _recreated(name: str, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> SourceRecreated:
     return SourceRecreated(
         f"topic {name} was deleted and created again",
-        why=f"the table has read topic id {ours['id']}, the broker now has {theirs['id']}; offsets of the two do not compare",
+        why=f"the table has read topic id {ours['id']}, the broker now has {theirs['id']}: offsets do not compare",
         fix=_ACCEPT + ", reading the new topic from its beginning",
     )
 

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from lodestream.errors import BrokerUnavailable, ConfigError
 
 Isolation = Literal["read_committed", "read_uncommitted"]
 Offsets = dict[str, dict[int, int]]
+Moment = Literal["earliest", "latest"] | int
 _UNKNOWN = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)
 _REFUSED = (
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
@@ -37,7 +38,11 @@ class KafkaAdmin:
     def __init__(self, bootstrap: str, options: Mapping[str, str], *, timeout: float = 10.0) -> None:
         self.bootstrap = bootstrap
         self._timeout = timeout
-        settings = {"bootstrap.servers": bootstrap, "socket.timeout.ms": int(timeout * 1000), "log_level": 0}
+        settings: dict[str, str | int | float] = {
+            "bootstrap.servers": bootstrap,
+            "socket.timeout.ms": int(timeout * 1000),
+            "log_level": 0,
+        }
         self._client = AdminClient({**settings, **options})
 
     def matching(self, pattern: str) -> list[str]:
@@ -55,7 +60,9 @@ class KafkaAdmin:
                 found[name] = Topic(name, str(described.topic_id), partitions)
         return found
 
-    def offsets(self, topics: Iterable[Topic], spec: OffsetSpec, isolation: Isolation) -> Offsets:
+    def offsets(self, topics: Iterable[Topic], at: Moment, isolation: Isolation) -> Offsets:
+        """The offsets at the beginning, at the end, or of the first record at or after a time (epoch ms; -1: none)."""
+        spec = _spec(at)
         wanted = {TopicPartition(topic.name, p): spec for topic in topics for p in topic.partitions}
         if not wanted:
             return {}
@@ -97,3 +104,9 @@ class KafkaAdmin:
             why=str(cause) or type(error).__name__,
             fix="check that the broker runs (`lode broker status`, `lode doctor`)",
         )
+
+
+def _spec(at: Moment) -> Any:
+    if isinstance(at, int):
+        return OffsetSpec.for_timestamp(at)
+    return OffsetSpec.latest() if at == "latest" else OffsetSpec.earliest()

@@ -23,6 +23,8 @@ class Source(ABC):
     """
 
     name: str
+    # Whether the starting point moves with time and must be written down before the first row is read.
+    pins_start: bool = False
 
     @abstractmethod
     def latest(self) -> Position | None:
@@ -51,6 +53,10 @@ class Source(ABC):
     @abstractmethod
     def accept(self, since: Position, latest: Position) -> Position:
         """The position to go on from once a person has accepted that `check` failed."""
+
+    def asof(self, to: Position) -> float | None:
+        """The moment (epoch seconds) up to which `to` holds everything the source had; None when unknown."""
+        return None
 
     def close(self) -> None:
         """Called once when the flow ends."""

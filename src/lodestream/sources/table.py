@@ -33,6 +33,13 @@ class _TableInput(Source):
     def accept(self, since: Position, latest: Position) -> Position:
         return latest
 
+    def asof(self, to: Position) -> float | None:
+        store = self._loaded()
+        for snapshot in store.ancestors(store.snapshot(to["snapshot"])):
+            if snapshot.stamp is not None:
+                return snapshot.stamp.asof
+        return None
+
     def _open(self) -> IcebergStore | None:
         if self._store is None:
             if not self._lake.exists(self.name):

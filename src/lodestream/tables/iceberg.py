@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -69,6 +70,14 @@ class IcebergStore(TableStore):
     def rollback(self, snapshot_id: int) -> None:
         with catalog_errors(f"rolling back {self.name}"):
             self.table.manageSnapshots().rollbackTo(_long(snapshot_id, self._jvm)).commit()
+
+    def commit_empty(self, branch: str, properties: Mapping[str, str]) -> None:
+        """A snapshot without files: it moves positions, or records a decision."""
+        with catalog_errors(f"committing to {self.name}"):
+            append = self.table.newFastAppend().toBranch(branch)
+            for key, value in properties.items():
+                append = append.set(key, value)
+            append.commit()
 
     @property
     def uuid(self) -> str:

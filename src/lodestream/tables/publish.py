@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from lodestream.errors import AnotherWriter, CatalogUnavailable, OutcomeUnknown
 from lodestream.failpoints import reach
-from lodestream.tables.positions import contains, last_stamp, last_stamped
+from lodestream.tables.positions import contains, last_stamped
 from lodestream.tables.snapshot import Snapshot, Stamp
 from lodestream.tables.store import MAIN, Refused, TableStore
 
@@ -42,12 +42,17 @@ class Staged:
 
 
 class Writer:
-    """Publishes the batches of one run to one table."""
+    """Publishes the batches of one run to one table.
 
-    def __init__(self, store: TableStore, run: str, *, patience: float = 60.0) -> None:
+    `alone=False` is for a sibling table, such as dead letters: there the main table decides which run goes on.
+    """
+
+    def __init__(self, store: TableStore, run: str, *, patience: float = 60.0, alone: bool = True) -> None:
         self._store = store
         self._run = run
         self._patience = patience
+        self._alone = alone
+        self._published: Snapshot | None = None
         self.branch = BRANCH_PREFIX + run
 
     @property
@@ -64,7 +69,9 @@ class Writer:
                 why="its creation was interrupted between the table and its first, empty snapshot",
                 fix="retry: creation completes itself",
             )
-        return Base(head.id, last_stamp(self._store))
+        stamped = last_stamped(self._store)
+        self._still_alone(stamped)
+        return Base(head.id, stamped.stamp if stamped else None)
 
     def stage(self, base: Base, stamp: Stamp, write: Callable[[str, dict[str, str]], None]) -> Staged:
         """Write the batch to this run's branch; nobody sees it yet."""
@@ -94,6 +101,7 @@ class Writer:
             self._explain_refusal(staged)
         except OutcomeUnknown:
             self._resolve(staged)
+        self._published = staged.snapshot
         return staged.snapshot
 
     def keep_for_inspection(self, staged: Staged) -> str:
@@ -108,6 +116,16 @@ class Writer:
         for branch in litter:
             self._store.drop(branch)
         return litter
+
+    def _still_alone(self, stamped: Snapshot | None) -> None:
+        """Once we have published, progress by another run means that two drivers keep this table."""
+        mine = self._published
+        if mine is None or not self._alone or (stamped is not None and stamped.id == mine.id):
+            return
+        if stamped is None or any(earlier.id == stamped.id for earlier in self._store.ancestors(mine)):
+            self._published = None  # rolled back by an operator: go on from there
+        elif stamped.stamp is not None and stamped.stamp.run != self._run:
+            raise another_writer(self._store.name, self._run, stamped.stamp)
 
     def _align(self, base: Base) -> None:
         at = self._store.ref(self.branch)

@@ -32,11 +32,6 @@ class Snapshot:
     def stamp(self) -> Stamp | None:
         return Stamp.from_summary(self.summary)
 
-    @property
-    def tail(self) -> str | None:
-        """The first snapshot of a table whose older history expiry has removed keeps its stamp here."""
-        return self.summary.get(PREFIX + "tail")
-
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
@@ -49,6 +44,11 @@ class Stamp:
     started_from: Positions | None
     rows: Mapping[str, int] = field(default_factory=dict)
     notes: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def asof(self) -> float | None:
+        """Epoch seconds up to which the table holds everything its sources had."""
+        return float(self.notes["asof"]) if "asof" in self.notes else None
 
     def properties(self) -> dict[str, str]:
         """As snapshot properties: positions ride in the snapshot, or a crash between two writes would double rows."""

@@ -1,0 +1,77 @@
+"""New York yellow taxi trips: raw events to daily and hourly figures, seconds behind the broker."""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from lodestream import Json, Kafka, Pipeline
+
+taxi = Pipeline("taxi")
+
+trips_raw = taxi.bronze("trips_raw", Kafka("taxi.trips"), owner="mobility")
+
+zones = taxi.reference(
+    "zones",
+    "reference/zones.csv",
+    schema="location_id int, borough string, zone_name string, service_zone string",
+    keys=["location_id"],
+    owner="mobility",
+)
+
+# What makes a trip the same trip when the event carries no id of its own.
+IDENTITY = (
+    "VendorID",
+    "tpep_pickup_datetime",
+    "tpep_dropoff_datetime",
+    "PULocationID",
+    "DOLocationID",
+    "fare_amount",
+    "total_amount",
+)
+
+
+@taxi.silver(
+    decode=Json("contracts/trip_event.yaml"),
+    contract="contracts/trip.yaml",
+    partition_by="days(pickup_datetime)",
+)
+def trips(trips_raw: DataFrame) -> DataFrame:
+    """One row per trip, typed and checked; the contract names the columns and the rules."""
+    parts = [f.coalesce(f.col(name).cast("string"), f.lit("null")) for name in IDENTITY]
+    return trips_raw.withColumn("trip_id", f.coalesce(f.col("trip_uid"), f.md5(f.concat_ws("-", *parts))))
+
+
+@taxi.silver(
+    owner="mobility",
+    partition_by="days(pickup_datetime)",
+    filters={
+        "lasts 1 to 720 minutes": "trip_duration_minutes BETWEEN 1 AND 720",
+        "slower than 100 mph": "avg_speed_mph IS NULL OR avg_speed_mph < 100",
+    },
+)
+def trip_metrics(trips: DataFrame) -> DataFrame:
+    """Durations, speeds and shares of each trip."""
+    minutes = f.expr(
+        "cast(timestampdiff(MINUTE, date_trunc('MINUTE', pickup_datetime), date_trunc('MINUTE', dropoff_datetime)) AS int)"
+    )
+    return (
+        trips.withColumn("trip_duration_minutes", minutes)
+        .withColumn(
+            "avg_speed_mph",
+            f.expr(
+                "CASE WHEN trip_duration_minutes > 0"
+                " THEN round(trip_distance_miles / (trip_duration_minutes / 60.0D), 2) END"
+            ),
+        )
+        .withColumn(
+            "cost_per_mile", f.expr("CASE WHEN trip_distance_miles > 0 THEN fare_amount / trip_distance_miles END")
+        )
+        .withColumn("tip_percentage", f.expr("CASE WHEN fare_amount > 0 THEN 100 * tip_amount / fare_amount END"))
+        .withColumn("pickup_date", f.to_date("pickup_datetime"))
+        .withColumn("pickup_hour", f.hour("pickup_datetime"))
+        .withColumn("pickup_day_of_week", f.date_format("pickup_datetime", "EEEE"))
+        .withColumn("is_weekend", f.dayofweek("pickup_datetime").isin(1, 7))
+    )
+
+
+taxi.gold("daily_summary", sql="gold/daily_summary.sql", owner="mobility")
+taxi.gold("hourly_patterns", sql="gold/hourly_patterns.sql", owner="mobility")

@@ -1,0 +1,108 @@
+"""From declarations to flows: which sources, which decoder, which tier's flow."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from lodestream.config import Config
+from lodestream.engine.plan import append_only
+from lodestream.engine.project import Project, contract_of
+from lodestream.errors import DeclarationError
+from lodestream.flows.bronze import BronzeFlow
+from lodestream.flows.flow import Flow
+from lodestream.flows.gold import GoldFlow
+from lodestream.flows.reference import ReferenceFlow
+from lodestream.flows.silver import Decoder, SilverFlow
+from lodestream.pipeline import Files, Kafka, Table
+from lodestream.sources.codecs import codec_for, decode_frame
+from lodestream.sources.kafka import BRONZE_DDL, KafkaSource
+from lodestream.sources.kafka_admin import KafkaAdmin
+from lodestream.sources.kafka_settings import java_settings, native_settings
+from lodestream.sources.reference import ReferenceFile
+from lodestream.sources.source import Source
+from lodestream.sources.table import AppendedRows, WholeTable
+from lodestream.tables.lake import Lake
+
+
+def new_run() -> str:
+    """Sorts by time, and no two processes share it."""
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%S}_{uuid.uuid4().hex[:8]}"
+
+
+class Builder:
+    """Makes the flows of one run; flows that talk to the same cluster share one connection."""
+
+    def __init__(self, project: Project, spark: SparkSession, run: str, bootstrap: str) -> None:
+        self._project = project
+        self._config: Config = project.config
+        self._lake = Lake(spark, project.config.catalog.name)
+        self._run = run
+        self._bootstrap = bootstrap
+        self._admins: dict[str, KafkaAdmin] = {}
+
+    def flow(self, table: Table) -> Flow:
+        if table.kind == "reference":
+            return self._reference(table)
+        if table.tier == "bronze":
+            return self._bronze(table)
+        if table.tier == "silver":
+            return self._silver(table)
+        return self._gold(table)
+
+    def _bronze(self, table: Table) -> Flow:
+        if isinstance(table.source, Kafka):
+            return BronzeFlow(self._lake, table, self._run, self._kafka(table, table.source), BRONZE_DDL)
+        raise DeclarationError(f"{table.name}: {type(table.source).__name__} cannot be read")
+
+    def _kafka(self, table: Table, declared: Kafka) -> Source:
+        bootstrap = declared.bootstrap or self._bootstrap
+        options = {**self._config.kafka.options, **declared.options}
+        if bootstrap not in self._admins:
+            self._admins[bootstrap] = KafkaAdmin(bootstrap, native_settings(options))
+        group = f"lode-{self._project.pipeline.name}-{table.name}"
+        return KafkaSource(
+            self._lake.spark, declared, self._admins[bootstrap], java_settings(bootstrap, options), group
+        )
+
+    def _reference(self, table: Table) -> Flow:
+        contract = contract_of(table)
+        if not isinstance(table.source, Files):
+            raise DeclarationError(f"{table.name} names no file")
+        source = ReferenceFile(self._lake.spark, table.source, contract.ddl() if contract else None)
+        return ReferenceFlow(self._lake, table, self._run, source, contract)
+
+    def _silver(self, table: Table) -> Flow:
+        graph = self._project.graph
+        lookups = graph.lookups(table.name)
+        inputs = graph.inputs(table.name)
+        sources: list[Source] = [
+            WholeTable(self._lake, name) if name in lookups else AppendedRows(self._lake, name) for name in inputs
+        ]
+        return SilverFlow(
+            self._lake,
+            table,
+            self._run,
+            sources,
+            inputs=inputs,
+            lookups=lookups,
+            contract=contract_of(table),
+            decode=self._decoder(table),
+        )
+
+    def _decoder(self, table: Table) -> Decoder | None:
+        if table.decode is None:
+            return None
+        contract = contract_of(table)
+        folder = Path(table.location.file).parent
+        codec = codec_for(table.decode, contract.fields if contract else None, root=folder)
+        return partial(decode_frame, codec=codec)
+
+    def _gold(self, table: Table) -> Flow:
+        inputs = self._project.graph.inputs(table.name)
+        appended = [name for name in inputs if append_only(self._project.graph, name)]
+        return GoldFlow(self._lake, table, self._run, inputs=inputs, appended=appended)

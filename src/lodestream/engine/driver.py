@@ -1,0 +1,126 @@
+"""The loop: which flow runs next, on how many threads, and when the run is over."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from lodestream.engine.runner import Runner
+from lodestream.errors import AnotherWriter
+from lodestream.flows.flow import Published
+
+# How long a batch may go on after the run was asked to stop, before it is abandoned.
+_GRACE = 20.0
+
+
+class Driver:
+    """Runs flows until stopped, or (`once`) until all are up to date.
+
+    The deepest flow that is due goes first: what has been read travels to Gold before more is read.
+    """
+
+    def __init__(
+        self,
+        runners: Sequence[Runner],
+        downstream: Mapping[str, Sequence[str]],
+        *,
+        workers: int,
+        once: bool,
+        stop: threading.Event,
+        abandon: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._runners = {runner.name: runner for runner in runners}
+        self._downstream = downstream
+        self._upstream = {
+            name: [up for up, downs in downstream.items() if name in downs and up in self._runners]
+            for name in self._runners
+        }
+        self._workers = max(1, min(workers, len(self._runners) or 1))
+        self._once = once
+        self._stop = stop
+        self._abandon = abandon
+        self._changed = threading.Condition()
+
+    def run(self) -> None:
+        threads = [threading.Thread(target=self._work, name=f"lode-{n}", daemon=True) for n in range(self._workers)]
+        for thread in threads:
+            thread.start()
+        while any(thread.is_alive() for thread in threads):
+            if self._stop.wait(0.2):
+                break
+        with self._changed:
+            self._changed.notify_all()
+        self._join(threads)
+
+    def _join(self, threads: Sequence[threading.Thread]) -> None:
+        deadline = time.monotonic() + _GRACE
+        for thread in threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        if any(thread.is_alive() for thread in threads):
+            self._abandon()
+            for thread in threads:
+                thread.join(_GRACE)
+
+    def _work(self) -> None:
+        while True:
+            runner = self._next()
+            if runner is None:
+                return
+            settled = self._upstream_done(runner)
+            published = runner.turn()
+            with self._changed:
+                self._after(runner, published, settled)
+                self._changed.notify_all()
+
+    def _next(self) -> Runner | None:
+        """The next runner that is due, marked as running; None when the run is over."""
+        with self._changed:
+            while not self._over():
+                now = time.monotonic()
+                idle = [r for r in self._runners.values() if r.state in ("waiting", "retrying")]
+                due = [r for r in idle if r.due <= now]
+                if due:
+                    chosen = max(due, key=lambda r: (r.depth, -r.due))
+                    chosen.state = "running"
+                    return chosen
+                soonest = min((r.due for r in idle), default=math.inf)
+                self._changed.wait(min(0.5, max(0.001, soonest - now)))
+            self._changed.notify_all()
+            return None
+
+    def _after(self, runner: Runner, published: Published | None, settled: bool) -> None:
+        if isinstance(runner.error, AnotherWriter):
+            # Another driver keeps this pipeline: going on with the other tables would only lose more races.
+            self._stop.set()
+        if published is not None:
+            for name in self._downstream.get(runner.name, ()):
+                if name in self._runners:
+                    self._runners[name].wake()
+        finished = self._once and settled and not runner.ended and runner.state == "waiting"
+        if finished and (published is None or published.caught_up):
+            runner.finish("caught up")
+        if runner.ended:
+            for name in self._downstream.get(runner.name, ()):
+                if name in self._runners:
+                    self._runners[name].wake()
+
+    def _upstream_done(self, runner: Runner) -> bool:
+        return all(self._runners[name].ended for name in self._upstream[runner.name])
+
+    def _over(self) -> bool:
+        if self._stop.is_set():
+            return True
+        return all(runner.ended or self._stranded(runner) for runner in self._runners.values())
+
+    def _stranded(self, runner: Runner) -> bool:
+        """Waiting for inputs that will not come: everything upstream in this run has stopped."""
+        upstream = self._upstream[runner.name]
+        return (
+            not self._once
+            and runner.state == "waiting"
+            and runner.due == math.inf
+            and bool(upstream)
+            and all(self._runners[name].state == "stopped" or self._stranded(self._runners[name]) for name in upstream)
+        )

@@ -1,0 +1,82 @@
+"""What an exception out of a batch means: retry, stop, and what to tell the user."""
+
+from __future__ import annotations
+
+import random
+import time
+import traceback
+
+from lodestream.errors import BrokerUnavailable, Final, LodeError, RuntimeMissing, Transient
+from lodestream.tables.jvm import causes, translate
+
+_KAFKA_TRANSIENT = (
+    "org.apache.kafka.common.errors.TimeoutException",
+    "org.apache.kafka.common.errors.DisconnectException",
+    "org.apache.kafka.common.errors.RetriableException",
+    "org.apache.kafka.common.errors.NetworkException",
+    "org.apache.kafka.common.errors.LeaderNotAvailableException",
+    "org.apache.kafka.common.errors.UnknownTopicOrPartitionException",
+    "org.apache.kafka.common.KafkaException",
+    "java.util.concurrent.TimeoutException",
+)
+
+
+class Crashed(Final):
+    """Something no error of ours describes; the traceback is in the event."""
+
+
+class DiskFull(Transient):
+    """No space left on a disk we write to."""
+
+
+def explain(error: Exception, table: str) -> LodeError:
+    """One of our errors for whatever came out of a batch."""
+    if isinstance(error, LodeError):
+        return error
+    chain = causes(error)
+    text = " ".join(f"{name}: {message}" for name, message in chain) or str(error)
+    if "No space left on device" in text:
+        return DiskFull(f"{table}: no space left on the device", why=_first_line(text), fix="free some disk space")
+    if isinstance(error, MemoryError) or "java.lang.OutOfMemoryError" in text:
+        return RuntimeMissing(
+            f"{table}: out of memory", why=_first_line(text), fix="raise spark.driver_memory or lower max_batch_rows"
+        )
+    if "org.apache.kafka" in text or any(name.startswith(_KAFKA_TRANSIENT) for name, _ in chain):
+        return BrokerUnavailable(f"{table}: Kafka did not answer in time", why=_first_line(text))
+    known = translate(error, table)
+    if known is not None:
+        return known
+    last = "".join(traceback.format_exception_only(error)).strip()
+    return Crashed(f"{table} stopped on an unexpected error", why=_first_line(last), fix="see `lode events`")
+
+
+def _first_line(text: str) -> str:
+    line = text.strip().splitlines()[0] if text.strip() else ""
+    return line if len(line) <= 400 else line[:397] + "..."
+
+
+class Backoff:
+    """Waits that grow while an error lasts, and a limit after which we stop hoping."""
+
+    def __init__(self, longest: float, give_up: float) -> None:
+        self._longest = longest
+        self._give_up = give_up
+        self._since: float | None = None
+        self._tries = 0
+
+    def failed(self) -> float | None:
+        """The pause before the next try, or None when it has lasted too long."""
+        now = time.monotonic()
+        self._since = self._since if self._since is not None else now
+        if now - self._since > self._give_up:
+            return None
+        self._tries += 1
+        pause = min(self._longest, 0.1 * float(2**self._tries))
+        return pause * random.uniform(0.7, 1.0)  # noqa: S311 (jitter, not secrecy)
+
+    def succeeded(self) -> None:
+        self._since, self._tries = None, 0
+
+    @property
+    def tries(self) -> int:
+        return self._tries

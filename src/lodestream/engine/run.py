@@ -1,0 +1,131 @@
+"""`lode run`: one driver process that keeps every table of a pipeline up to date."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from pyspark.sql import SparkSession
+
+from lodestream.engine.build import Builder, new_run
+from lodestream.engine.driver import Driver
+from lodestream.engine.failures import Backoff
+from lodestream.engine.project import Project
+from lodestream.engine.runner import FlowEnd, Runner
+from lodestream.engine.sizing import Sizer
+from lodestream.observe.events import Event, EventLog, events_folder
+from lodestream.pipeline import Graph, Kafka
+from lodestream.runtime.broker import start_broker
+from lodestream.runtime.progress import Progress, SilentProgress
+from lodestream.runtime.session import start_session
+
+# Seconds between looks at a table that another driver keeps: it cannot wake us.
+_FOREIGN_POLL = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnd:
+    """How a run ended, and each of its flows."""
+
+    run: str
+    reason: str
+    flows: dict[str, FlowEnd] = field(default_factory=dict)
+
+    @property
+    def exit_code(self) -> int:
+        failed = [end.error for end in self.flows.values() if end.error is not None]
+        return failed[0].exit_code if failed else 0
+
+
+def run_pipeline(
+    project: Project,
+    *,
+    once: bool = False,
+    only: Sequence[str] = (),
+    accept_gaps: Sequence[str] = (),
+    progress: Progress | None = None,
+    on_event: Callable[[Event], None] | None = None,
+    stop: threading.Event | None = None,
+    spark: SparkSession | None = None,
+) -> RunEnd:
+    """Run until `stop` is set, everything is caught up (`once`), or nothing can go on."""
+    progress = progress or SilentProgress()
+    stop = stop or threading.Event()
+    graph = project.graph.select(only) if only else project.graph
+    accepted = {table.name for table in project.graph.select(accept_gaps)} if accept_gaps else set()
+    bootstrap = _bootstrap(project, graph, progress)
+    spark = spark or start_session(project.config, app_name=f"lode-{project.pipeline.name}", progress=progress)
+    run = new_run()
+    events = EventLog(events_folder(project.config.state_dir), run, on_event)
+    events.emit("run.started", pipeline=project.pipeline.name, tables=list(graph.names), once=once, pid=os.getpid())
+    runners = _runners(project, graph, Builder(project, spark, run, bootstrap), events, once, accepted)
+    driver = Driver(
+        runners,
+        {name: graph.readers(name) for name in graph.names},
+        workers=_workers(project),
+        once=once,
+        stop=stop,
+        abandon=spark.sparkContext.cancelAllJobs,
+    )
+    try:
+        driver.run()
+    finally:
+        for runner in runners:
+            runner.flow.close()
+    end = RunEnd(run, _reason(runners, once, stop), {runner.name: runner.end() for runner in runners})
+    events.emit("run.ended", reason=end.reason, exit_code=end.exit_code)
+    events.close()
+    return end
+
+
+def _runners(
+    project: Project, graph: Graph, builder: Builder, events: EventLog, once: bool, accepted: set[str]
+) -> list[Runner]:
+    config = project.config.engine
+    runners = []
+    for table in graph:
+        upstream = [name for name in graph.inputs(table.name) if name in graph]
+        runner = Runner(
+            builder.flow(table),
+            depth=len(graph.upstream(table.name)),
+            polled=_poll(graph, table.name, config.poll, bool(upstream)),
+            sizer=Sizer(config.target if not once else max(config.target, 10.0), config.max_batch_rows),
+            backoff=Backoff(config.retry_wait, config.retry_for),
+            events=events,
+            accept_gap=table.name in accepted,
+        )
+        runners.append(runner)
+    return runners
+
+
+def _poll(graph: Graph, name: str, interval: float, has_upstream: bool) -> float | None:
+    """Flows fed by tables of this run are woken; what comes from outside must be looked at."""
+    inputs = graph.inputs(name)
+    if not inputs:
+        return interval
+    outside = [one for one in inputs if one not in graph]
+    return _FOREIGN_POLL if outside or not has_upstream else None
+
+
+def _workers(project: Project) -> int:
+    # A small batch keeps about two cores busy with planning and commits: more side by side only get in the way.
+    return project.config.engine.workers or max(1, (os.cpu_count() or 2) // 2)
+
+
+def _bootstrap(project: Project, graph: Graph, progress: Progress) -> str:
+    given = project.config.kafka.bootstrap
+    wanted = any(isinstance(table.source, Kafka) and table.source.bootstrap is None for table in graph)
+    if given != "embedded" or not wanted:
+        return given
+    return start_broker(project.config, progress).bootstrap
+
+
+def _reason(runners: Sequence[Runner], once: bool, stop: threading.Event) -> str:
+    if any(runner.error for runner in runners):
+        failed = sum(1 for runner in runners if runner.error)
+        return f"{failed} of {len(runners)} flows stopped on an error"
+    if once and all(runner.state == "done" for runner in runners):
+        return "caught up"
+    return "asked to stop" if stop.is_set() else "nothing left to do"

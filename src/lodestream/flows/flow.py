@@ -1,0 +1,257 @@
+"""What every flow does with a batch: where am I, what is new, stage, audit, publish."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from lodestream.errors import CatalogUnavailable, LodeError, SourceChanged
+from lodestream.failpoints import reach
+from lodestream.pipeline import Table
+from lodestream.sources.source import Position, Source
+from lodestream.tables.iceberg import IcebergStore
+from lodestream.tables.lake import Lake
+from lodestream.tables.publish import Base, Moved, Staged, Writer
+from lodestream.tables.snapshot import Snapshot, Stamp
+
+# Maintenance may move `main` under a batch now and then; losing to it this often means something is wrong.
+_MOST_REDOS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The input of one batch: from where to where, per source."""
+
+    since: Mapping[str, Position]
+    to: Mapping[str, Position]
+    rows: int
+    caught_up: bool = True
+    previous: Stamp | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    flow: str
+    batch: int
+    snapshot: int
+    positions: Mapping[str, Any]
+    rows: Mapping[str, int]
+    bytes: int
+    caught_up: bool
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+
+class Batch(ABC):
+    """What a tier made of a span, not yet written."""
+
+    counts: Mapping[str, int]
+
+    @abstractmethod
+    def write(self, branch: str, properties: Mapping[str, str]) -> None:
+        """Write the rows to the branch in one snapshot that carries the properties."""
+
+    def companions(self, stamp: Stamp) -> None:
+        """Commit what must be visible no later than the batch: its dead letters."""
+        return
+
+    def audit(self, snapshot: Snapshot) -> None:
+        """Raise `AuditFailed` or `ContractViolation` when the staged rows must not be published."""
+        return
+
+    def notes(self) -> Mapping[str, str]:
+        """Further snapshot properties, asked for after `companions`."""
+        return {}
+
+    def release(self) -> None:
+        """Called when the batch is done, published or not."""
+        return
+
+
+class Flow(ABC):
+    """Keeps one table up to date. `prepare` once, then `step` as often as there is something new."""
+
+    def __init__(self, lake: Lake, table: Table, run: str, sources: Sequence[Source]) -> None:
+        self.lake = lake
+        self.table = table
+        self.run = run
+        self.name = table.name
+        self.sources = tuple(sources)
+        self._writer: Writer | None = None
+        self._positions: Mapping[str, Position] | None = None
+
+    @abstractmethod
+    def create(self) -> IcebergStore:
+        """Open the table, making it when it is missing."""
+
+    @abstractmethod
+    def make(self, span: Span) -> Batch:
+        """Read the span and turn it into rows of this table."""
+
+    def ready(self) -> bool:
+        """Whether every input exists, so that the table can be made."""
+        return all(source.latest() is not None for source in self.sources)
+
+    def prepare(self) -> None:
+        self._writer = Writer(self.create(), self.run)
+        self._writer.sweep()
+
+    def step(self, rows: int) -> Published | None:
+        """Publish one batch of about `rows` rows at most; None when nothing is new."""
+        if self._writer is None:
+            if not self.ready():
+                return None
+            self.prepare()
+        if self._positions is not None and self.peek(self._positions) == 0:
+            return None
+        for _ in range(_MOST_REDOS):
+            began = time.perf_counter()
+            base = self.writer.begin()
+            span = self._span(base, rows)
+            if span is None:
+                self._positions = base.stamp.positions if base.stamp else None
+                return None
+            reach("plan.after", self.name)
+            try:
+                published = self._run_batch(base, span, began)
+            except Moved:
+                continue
+            self._positions = published.positions
+            return published
+        raise CatalogUnavailable(
+            f"{self.name} moved under {_MOST_REDOS} attempts at one batch",
+            why="maintenance or a rollback changed the table each time before the batch could be published",
+        )
+
+    @property
+    def writer(self) -> Writer:
+        if self._writer is None:
+            raise RuntimeError("prepare() first")
+        return self._writer
+
+    def drives(self, source: Source) -> bool:
+        """Whether news from this source alone start a batch; lookups do not."""
+        return True
+
+    def peek(self, positions: Mapping[str, Position]) -> int:
+        """How many input rows wait, as far as the sources tell without the catalog of this table."""
+        waiting = 0
+        for source in filter(self.drives, self.sources):
+            latest = source.latest()
+            if latest is not None:
+                waiting += self._waiting(source, positions.get(source.name), latest)
+        return waiting
+
+    def accept_gap(self) -> Published:
+        """Record in the table that a person accepted a broken source, and go on from what is left of it."""
+        if self._writer is None:
+            self.prepare()
+        base = self.writer.begin()
+        since = dict(base.stamp.positions) if base.stamp else {}
+        to: dict[str, Position] = {}
+        for source in self.sources:
+            latest = source.latest()
+            if latest is not None:
+                to[source.name] = self._accepted(source, since.get(source.name), latest)
+        return self._run_batch(base, Span(since, to, 0, previous=base.stamp), time.perf_counter(), accepted=True)
+
+    def close(self) -> None:
+        for source in self.sources:
+            source.close()
+
+    def empty(self, span: Span) -> Batch:
+        return _Nothing(self)
+
+    def _waiting(self, source: Source, since: Position | None, latest: Position) -> int:
+        if since is None:
+            return 1
+        if since == latest:
+            return 0
+        try:
+            return source.pending(since, latest)
+        except SourceChanged:
+            return 1  # step() raises it where it is reported
+
+    def _accepted(self, source: Source, since: Position | None, latest: Position) -> Position:
+        return source.start(latest) if since is None else source.accept(since, latest)
+
+    def _span(self, base: Base, rows: int) -> Span | None:
+        known = base.stamp.positions if base.stamp else {}
+        since: dict[str, Position] = {}
+        to: dict[str, Position] = {}
+        waiting, caught_up = 0, True
+        for source in self.sources:
+            latest = source.latest()
+            if latest is None:
+                return None
+            start = known.get(source.name) or source.start(latest)
+            source.check(start, latest)
+            since[source.name] = start
+            to[source.name] = source.cap(start, latest, rows)
+            if self.drives(source):
+                waiting += source.pending(start, to[source.name])
+                caught_up = caught_up and to[source.name] == latest
+        pin = base.stamp is None and any(source.pins_start for source in self.sources)
+        return Span(since, to, waiting, caught_up, base.stamp) if waiting or pin else None
+
+    def _run_batch(self, base: Base, span: Span, began: float, *, accepted: bool = False) -> Published:
+        batch = self.make(span) if span.rows else self.empty(span)
+        try:
+            made = time.perf_counter()
+            stamp = self._stamp(base, span, batch, accepted)
+            batch.companions(stamp)
+            reach("companions.after", self.name)
+            stamp = replace(stamp, notes={**stamp.notes, **batch.notes()})
+            staged = self.writer.stage(base, stamp, batch.write)
+            wrote = time.perf_counter()
+            self._audit(batch, staged)
+            self.writer.publish(staged)
+            done = time.perf_counter()
+        finally:
+            batch.release()
+        seconds = {"make": made - began, "stage": wrote - made, "publish": done - wrote, "total": done - began}
+        return _published(self.name, staged, span, seconds)
+
+    def _audit(self, batch: Batch, staged: Staged) -> None:
+        try:
+            batch.audit(staged.snapshot)
+        except LodeError as refused:
+            branch = self.writer.keep_for_inspection(staged)
+            refused.fix = f"{refused.fix or ''}; the batch is kept: read {self.name}.branch_{branch}".lstrip("; ")
+            raise
+
+    def _stamp(self, base: Base, span: Span, batch: Batch, accepted: bool) -> Stamp:
+        notes: dict[str, str] = {}
+        if accepted:
+            notes["accepted-gap"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        known = [source.asof(span.to[source.name]) for source in self.sources if self.drives(source)]
+        moments = [moment for moment in known if moment is not None]
+        if moments and len(moments) == len(known):
+            notes["asof"] = f"{min(moments):.3f}"
+        elif base.stamp is not None and base.stamp.asof is not None:
+            notes["asof"] = f"{base.stamp.asof:.3f}"
+        number = base.stamp.batch + 1 if base.stamp else 1
+        return Stamp(self.name, self.run, number, span.to, span.since, batch.counts, notes)
+
+
+class _Nothing(Batch):
+    """A batch without rows: it only moves positions."""
+
+    def __init__(self, flow: Flow) -> None:
+        self.counts = {"in": 0}
+        self._flow = flow
+
+    def write(self, branch: str, properties: Mapping[str, str]) -> None:
+        store = self._flow.writer.store
+        if isinstance(store, IcebergStore):
+            store.commit_empty(branch, properties)
+
+
+def _published(flow: str, staged: Staged, span: Span, seconds: Mapping[str, float]) -> Published:
+    rows = {**staged.stamp.rows, "out": staged.snapshot.added_rows}
+    size = int(staged.snapshot.summary.get("added-files-size", "0"))
+    return Published(
+        flow, staged.stamp.batch, staged.snapshot.id, staged.stamp.positions, rows, size, span.caught_up, seconds
+    )

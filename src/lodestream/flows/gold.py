@@ -1,0 +1,139 @@
+"""Gold: equal to a recompute over its inputs, always; how it gets there is the plan's choice."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql.functions import lit
+
+from lodestream.flows.flow import Batch, Flow, Span
+from lodestream.flows.shape import ddl_of
+from lodestream.flows.usercode import transform
+from lodestream.pipeline import Table
+from lodestream.pipeline.gold.analyse import analyse
+from lodestream.pipeline.gold.plan import (
+    DELTA,
+    FOLDED,
+    GOLD,
+    STATE,
+    WEIGHT,
+    GoldPlan,
+    InputInfo,
+    feed_view,
+    now_view,
+)
+from lodestream.sources.source import Source
+from lodestream.sources.table import AppendedRows, WholeTable
+from lodestream.tables.iceberg import IcebergStore
+from lodestream.tables.lake import Lake
+
+DEFINITION = "definition"
+
+
+class GoldFlow(Flow):
+    """`streams` are inputs whose appended rows say everything; all others are read whole."""
+
+    def __init__(self, lake: Lake, table: Table, run: str, *, inputs: Sequence[str], appended: Sequence[str]) -> None:
+        # The plan's views have fixed names: a session of its own keeps flows that run side by side apart.
+        super().__init__(Lake(lake.spark.newSession(), lake.catalog), table, run, ())
+        self.inputs = tuple(inputs)
+        self._appended = frozenset(appended)
+        self.plan: GoldPlan | None = None
+
+    def ready(self) -> bool:
+        return all(self.lake.exists(name) for name in self.inputs)
+
+    def prepare(self) -> None:
+        self.plan = self._analysed() if self.table.sql is not None else None
+        self.sources = tuple(self._source(name) for name in self.inputs)
+        super().prepare()
+
+    def create(self) -> IcebergStore:
+        empty = {name: self.lake.whole(name).limit(0) for name in self.inputs}
+        return self.lake.open(
+            self.name,
+            ddl_of(self._rebuilt(empty).schema),
+            partition_by=self.table.partition_by,
+            properties=dict(self.table.properties),
+            comment=self.table.description,
+        )
+
+    def make(self, span: Span) -> Batch:
+        if self.plan is not None and self.plan.strategy == "delta" and not self._must_rebuild(span):
+            return OverwriteBatch(self, self._folded(span), span.rows)
+        whole = {name: self.lake.whole(name, span.to[name]["snapshot"]) for name in self.inputs}
+        return OverwriteBatch(self, self._rebuilt(whole), span.rows)
+
+    @property
+    def definition(self) -> str:
+        text = self.table.sql or f"{self.table.location}"
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def _must_rebuild(self, span: Span) -> bool:
+        """Another query than the stored rows came from, or a lookup that changed under them."""
+        if span.previous is not None and span.previous.notes.get(DEFINITION) != self.definition:
+            return True
+        stream = self.plan.stream if self.plan else None
+        return any(span.since[name] != span.to[name] for name in self.inputs if name != stream) and (
+            span.previous is not None
+        )
+
+    def _folded(self, span: Span) -> DataFrame:
+        plan, spark = self._delta_plan, self.lake.spark
+        for source in self.sources:
+            since, to = span.since[source.name], span.to[source.name]
+            if source.name == plan.stream:
+                feed = source.read(since, to).withColumn(WEIGHT, lit(1))
+                feed.createOrReplaceTempView(feed_view(source.name))
+            else:
+                self.lake.whole(source.name, to["snapshot"]).createOrReplaceTempView(now_view(source.name))
+        self.lake.whole(self.name).createOrReplaceTempView(GOLD)
+        for view, sql in ((STATE, plan.unpack_sql), (DELTA, plan.delta_sql), (FOLDED, plan.fold_sql)):
+            spark.sql(sql or "").createOrReplaceTempView(view)
+        return spark.sql(plan.store_sql or "")
+
+    def _rebuilt(self, whole: Mapping[str, DataFrame]) -> DataFrame:
+        if self.plan is None:
+            return transform(self.lake.spark, self.table, {name: whole[name] for name in self.inputs})
+        for name, frame in whole.items():
+            frame.createOrReplaceTempView(now_view(name))
+        return self.lake.spark.sql(self.plan.full_sql)
+
+    @property
+    def _delta_plan(self) -> GoldPlan:
+        if self.plan is None:
+            raise RuntimeError("prepare() first")
+        return self.plan
+
+    def _analysed(self) -> GoldPlan:
+        infos = [self._info(name) for name in self.inputs]
+        provable = all(info.append_only or info.lookup for info in infos)
+        plan = analyse(self.table.sql or "", infos, force=self.table.strategy if provable else "full")
+        # HAVING needs a sibling for its hidden groups, and other strategies a feed: until then, the correct slow way.
+        usable = plan.strategy == "delta" and plan.state_home == "column"
+        return plan if usable else analyse(self.table.sql or "", infos, force="full")
+
+    def _info(self, name: str) -> InputInfo:
+        columns = {field.name: field.dataType.simpleString() for field in self.lake.whole(name).schema}
+        return InputInfo(name, columns, append_only=name in self._appended, lookup=name not in self._appended)
+
+    def _source(self, name: str) -> Source:
+        streamed = self.plan is not None and self.plan.strategy == "delta" and name == self.plan.stream
+        return AppendedRows(self.lake, name) if streamed else WholeTable(self.lake, name)
+
+
+class OverwriteBatch(Batch):
+    """All rows of the table, replaced in one atomic step."""
+
+    def __init__(self, flow: GoldFlow, rows: DataFrame, read: int) -> None:
+        self.counts = {"in": read}
+        self._flow = flow
+        self._rows = rows
+
+    def write(self, branch: str, properties: Mapping[str, str]) -> None:
+        self._flow.lake.overwrite(self._flow.name, self._rows, branch, properties)
+
+    def notes(self) -> Mapping[str, str]:
+        return {DEFINITION: self._flow.definition}

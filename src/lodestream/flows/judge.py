@@ -1,0 +1,88 @@
+"""Hold rows against a contract: which may enter the table, which become dead letters, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.functions import array, array_compact, col, concat, expr, lit, when
+
+from lodestream.contracts import Contract, Violation
+from lodestream.contracts.conform import conform
+from lodestream.errors import DeclarationError
+from lodestream.pipeline import Expectation, Filter
+
+CARRIED = "_lode"
+REASONS = "_reasons"
+FILTERED = "_filtered"
+WARNED = "_warned"
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Adds `_reasons`, `_filtered` and `_warned` to conformed rows; rejects nothing by itself."""
+
+    table: str
+    contract: Contract | None
+    filters: Sequence[Filter] = ()
+    expectations: Sequence[Expectation] = ()
+    arrival: str | None = None
+
+    def conformed(self, rows: DataFrame) -> DataFrame:
+        """The contract's columns, exactly converted, and the reasons a row must not pass."""
+        if self.contract is None:
+            names = [name for name in rows.columns if name != CARRIED]
+            return self._judged(rows, [col(f"`{name}`") for name in names], [])
+        incoming = {field.name: field.dataType.simpleString() for field in rows.schema if field.name != CARRIED}
+        made = conform(self.contract, incoming)
+        self._refuse_impossible([(one.field.name, one.refusal) for one in made if one.refusal])
+        values = [expr(one.value).alias(one.field.name) for one in made]
+        return self._judged(rows, values, [one.failed for one in made if one.failed.sql != "false"])
+
+    def _judged(self, rows: DataFrame, values: Sequence[Column], failed: Sequence[Violation]) -> DataFrame:
+        broken = [_reason(violation) for violation in failed]
+        # The offending value is gone after the conversion, so these reasons are made beside it.
+        first = rows.select(*values, col(CARRIED), array_compact(array(*broken)).alias("_unfit"))
+        reasons = array_compact(array(*[_reason(violation) for violation in self._violations()]))
+        # A value that did not convert is null now: "is null" beside "is not a double" would say it twice.
+        everything = when(expr("size(_unfit) > 0"), col("_unfit")).otherwise(reasons)
+        typed = first.withColumn(REASONS, everything.cast("array<string>")).drop("_unfit")
+        typed = typed.withColumn(FILTERED, self._filtered())
+        return typed.withColumn(WARNED, self._warned())
+
+    def _violations(self) -> list[Violation]:
+        found = list(self.contract.violations(arrival=self.arrival)) if self.contract else []
+        return found + [_expected(one) for one in self.expectations if one.action != "warn"]
+
+    def _warned(self) -> Column:
+        found = list(self.contract.warnings()) if self.contract else []
+        found += [_expected(one) for one in self.expectations if one.action == "warn"]
+        names = [when(expr(one.sql), lit(one.reason)) for one in found]
+        return array_compact(array(*names)).cast("array<string>") if names else array().cast("array<string>")
+
+    def _filtered(self) -> Column:
+        """The first declared filter that does not keep the row; an unknown outcome does not keep it."""
+        verdict: Column = lit(None).cast("string")
+        for one in reversed(self.filters):
+            verdict = when(expr(f"NOT coalesce(({one.sql}\n), false)"), lit(one.name)).otherwise(verdict)
+        return verdict
+
+    def _refuse_impossible(self, refusals: Sequence[tuple[str, str | None]]) -> None:
+        if refusals:
+            raise DeclarationError(
+                f"{self.table} cannot fulfil its contract {self.contract.title if self.contract else ''}",
+                why="; ".join(f"{name}: {why}" for name, why in refusals),
+                fix="give the column the contract's type in the function, or state the conversion in the contract",
+            )
+
+
+def _reason(violation: Violation) -> Column:
+    text: Column = lit(violation.reason)
+    if violation.shown:
+        text = concat(text, lit(": "), expr(f"coalesce({violation.shown}, 'null')"))
+    return when(expr(violation.sql), text)
+
+
+def _expected(one: Expectation) -> Violation:
+    return Violation(f"expect: {one.name}", f"NOT coalesce(({one.sql}\n), false)", action=one.action)

@@ -1,0 +1,39 @@
+"""Reference data: a file beside the pipeline, loaded whole whenever its content changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame
+
+from lodestream.contracts import Contract
+from lodestream.flows.flow import Batch, Flow, Span
+from lodestream.flows.shape import ddl_of
+from lodestream.pipeline import Table
+from lodestream.sources.reference import ReferenceFile
+from lodestream.tables.iceberg import IcebergStore
+from lodestream.tables.lake import Lake
+
+
+class ReferenceFlow(Flow):
+    def __init__(self, lake: Lake, table: Table, run: str, source: ReferenceFile, contract: Contract | None) -> None:
+        super().__init__(lake, table, run, [source])
+        self._file = source
+        self._contract = contract
+
+    def create(self) -> IcebergStore:
+        ddl = self._contract.ddl() if self._contract else ddl_of(self._file.frame().schema)
+        return self.lake.open(self.name, ddl, properties=dict(self.table.properties), comment=self.table.description)
+
+    def make(self, span: Span) -> Batch:
+        return _Reload(self, self._file.read(span.since[self._file.name], span.to[self._file.name]), span.rows)
+
+
+class _Reload(Batch):
+    def __init__(self, flow: ReferenceFlow, rows: DataFrame, read: int) -> None:
+        self.counts = {"in": read}
+        self._flow = flow
+        self._rows = rows
+
+    def write(self, branch: str, properties: Mapping[str, str]) -> None:
+        self._flow.lake.overwrite(self._flow.name, self._rows, branch, properties)

@@ -1,0 +1,63 @@
+"""Column lists as DDL, and the partitions a set of rows touches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, timedelta
+
+from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql.functions import col, collect_set, lit, max, min, to_date
+from pyspark.sql.types import StructType
+
+from lodestream.pipeline import Partition, parse_partition
+
+_TIME = ("years", "months", "days", "hours")
+# Above this many distinct days one range is as good a filter as a list.
+_MOST_DAYS = 62
+
+
+def ddl_of(schema: StructType, *, without: Sequence[str] = ()) -> str:
+    kept = (field for field in schema if field.name not in without)
+    return ", ".join(f"`{field.name.replace('`', '``')}` {field.dataType.simpleString()}" for field in kept)
+
+
+def partition_columns(partition_by: Sequence[str], columns: Sequence[str]) -> list[Partition]:
+    """The partition fields that a filter on the rows' own values can prune."""
+    parsed = [parse_partition(text) for text in partition_by]
+    return [one for one in parsed if one.column in columns and one.transform in (*_TIME, "identity")]
+
+
+def touched(partitions: Sequence[Partition]) -> list[Column]:
+    """Aggregates that tell which partitions the rows lie in; one job with the row counts."""
+    found: list[Column] = []
+    for number, one in enumerate(partitions):
+        found += [min(col(one.column)).alias(f"low_{number}"), max(col(one.column)).alias(f"high_{number}")]
+        if one.transform in _TIME:
+            found.append(collect_set(to_date(col(one.column))).alias(f"days_{number}"))
+    return found
+
+
+def only_touched(rows: DataFrame, partitions: Sequence[Partition], seen: Row) -> DataFrame:
+    """The stored rows that lie in the touched partitions: Iceberg skips all other files."""
+    for number, one in enumerate(partitions):
+        low, high = seen[f"low_{number}"], seen[f"high_{number}"]
+        if low is None:
+            continue
+        rows = rows.where(col(one.column).between(lit(low), lit(high)))
+        days = sorted(seen[f"days_{number}"]) if one.transform in _TIME else []
+        if 0 < len(days) <= _MOST_DAYS:
+            kind = rows.schema[one.column].dataType.simpleString()
+            rows = rows.where(_any_day(one.column, kind, days))
+    return rows
+
+
+def _any_day(column: str, kind: str, days: Sequence[date]) -> Column:
+    spans = []
+    for day in days:
+        start = lit(day).cast(kind)
+        end = lit(day + timedelta(days=1)).cast(kind)
+        spans.append((col(column) >= start) & (col(column) < end))
+    verdict = spans[0]
+    for span in spans[1:]:
+        verdict = verdict | span
+    return verdict
