@@ -51,7 +51,8 @@ def trips(trips_raw: DataFrame) -> DataFrame:
 def trip_metrics(trips: DataFrame) -> DataFrame:
     """Durations, speeds and shares of each trip."""
     minutes = f.expr(
-        "cast(timestampdiff(MINUTE, date_trunc('MINUTE', pickup_datetime), date_trunc('MINUTE', dropoff_datetime)) AS int)"
+        "cast(timestampdiff(MINUTE, date_trunc('MINUTE', pickup_datetime),"
+        " date_trunc('MINUTE', dropoff_datetime)) AS int)"
     )
     return (
         trips.withColumn("trip_duration_minutes", minutes)

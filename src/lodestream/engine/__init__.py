@@ -1,7 +1,47 @@
-"""Plan, run, wake, size batches, supervise: the rooms wired together."""
+"""Plan, run, wake, size batches, supervise: the rooms wired together.
 
-from lodestream.engine.plan import Plan, PlannedTable, make_plan
-from lodestream.engine.project import Project, open_project
-from lodestream.engine.run import RunEnd, run_pipeline
+Names are imported when first used: `lode status` must not wait for Spark's modules.
+"""
 
-__all__ = ["Plan", "PlannedTable", "Project", "RunEnd", "make_plan", "open_project", "run_pipeline"]
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lodestream.engine.plan import Plan, PlannedTable, make_plan
+    from lodestream.engine.project import Project, open_project
+    from lodestream.engine.run import RunEnd, run_pipeline
+    from lodestream.engine.status import Status, TableStatus, read_status
+
+_HOMES = {
+    "Plan": "plan",
+    "PlannedTable": "plan",
+    "make_plan": "plan",
+    "Project": "project",
+    "open_project": "project",
+    "RunEnd": "run",
+    "run_pipeline": "run",
+    "Status": "status",
+    "TableStatus": "status",
+    "read_status": "status",
+}
+
+__all__ = [
+    "Plan",
+    "PlannedTable",
+    "Project",
+    "RunEnd",
+    "Status",
+    "TableStatus",
+    "make_plan",
+    "open_project",
+    "read_status",
+    "run_pipeline",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(name)
+    return getattr(import_module(f"lodestream.engine.{_HOMES[name]}"), name)

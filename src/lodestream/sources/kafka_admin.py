@@ -107,6 +107,7 @@ class KafkaAdmin:
 
 
 def _spec(at: Moment) -> Any:
+    specs: Any = OffsetSpec
     if isinstance(at, int):
-        return OffsetSpec.for_timestamp(at)
-    return OffsetSpec.latest() if at == "latest" else OffsetSpec.earliest()
+        return specs.for_timestamp(at)
+    return specs.latest() if at == "latest" else specs.earliest()

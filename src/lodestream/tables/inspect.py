@@ -1,0 +1,89 @@
+"""Look at tables without a JVM: PyIceberg reads the same catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.exceptions import NoSuchTableError
+
+from lodestream.config import Config, reveal
+from lodestream.errors import CatalogUnavailable
+from lodestream.tables.snapshot import Snapshot
+from lodestream.tables.store import MAIN
+
+
+class Inspector:
+    """Read-only: heads, histories and rows, for `lode status` and its kin."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+
+    def look(self, name: str) -> TableView | None:
+        """The table as it is now, or None when it does not exist."""
+        try:
+            return TableView(name, self._catalog.load_table(name))
+        except NoSuchTableError:
+            return None
+        except Exception as error:
+            raise CatalogUnavailable(
+                f"the catalog at {self._shown} does not answer",
+                why=f"{type(error).__name__}: {error}",
+                fix="check [profiles.*.catalog] in lode.toml; `lode doctor` looks at each part",
+            ) from error
+
+    @cached_property
+    def _catalog(self) -> Catalog:
+        catalog = self._config.catalog
+        settings = {key: reveal(value) for key, value in catalog.properties.items()}
+        kind = "rest" if catalog.type == "rest" else "sql"
+        address = self._config.catalog_uri().removeprefix("jdbc:")
+        return load_catalog(
+            catalog.name,
+            **{"type": kind, "uri": address, "warehouse": self._config.warehouse(), "init_catalog_tables": "false"},
+            **settings,
+        )
+
+    @property
+    def _shown(self) -> str:
+        return self._config.catalog_uri().rpartition("@")[2]
+
+
+class TableView:
+    """One table's metadata, as it was when looked at."""
+
+    def __init__(self, name: str, table: Any) -> None:
+        self.name = name
+        self.table = table
+
+    @property
+    def uuid(self) -> str:
+        return str(self.table.metadata.table_uuid)
+
+    def head(self) -> Snapshot | None:
+        ref = self.table.metadata.refs.get(MAIN)
+        return self.snapshot(ref.snapshot_id) if ref else None
+
+    def snapshot(self, snapshot_id: int) -> Snapshot | None:
+        return self._snapshots.get(snapshot_id)
+
+    def ancestors(self, start: Snapshot | None) -> Iterator[Snapshot]:
+        current = start
+        while current is not None:
+            yield current
+            current = self.snapshot(current.parent) if current.parent is not None else None
+
+    def last_stamped(self) -> Snapshot | None:
+        return next((one for one in self.ancestors(self.head()) if one.stamp is not None), None)
+
+    @cached_property
+    def _snapshots(self) -> dict[int, Snapshot]:
+        return {raw.snapshot_id: _snapshot(raw) for raw in self.table.metadata.snapshots}
+
+
+def _snapshot(raw: Any) -> Snapshot:
+    summary = dict(raw.summary.additional_properties) if raw.summary else {}
+    operation = raw.summary.operation.value if raw.summary else "append"
+    return Snapshot(raw.snapshot_id, raw.parent_snapshot_id, operation, raw.timestamp_ms, summary)
