@@ -12,7 +12,6 @@ from threading import Event
 from typing import BinaryIO
 
 import click
-from confluent_kafka import KafkaException
 
 from .counts import Counts
 from .dirt import Dirt
@@ -80,7 +79,6 @@ def main(
     schedule = {"burst": None, "rate": fixed_rate(rate), "realtime": real_time(speed)}[mode]
     end = None if number is None else start_at + number
     lap = lap or end or MONTH_TRIPS
-    began = time.perf_counter()
     try:
         batches = (
             replay(tlc, limit=number, chunk=chunk)
@@ -88,8 +86,9 @@ def main(
             else events(end, seed, dirt, start_at=start_at, chunk=chunk, lap=lap)
         )
         outlet = _open(bootstrap, topic, partitions)
+        began = time.perf_counter()
         sent = stream(batches, outlet, schedule, _stop_on_signal())
-    except (DeliveryFailed, KafkaException, NotTripData) as error:
+    except (DeliveryFailed, NotTripData) as error:
         raise click.ClickException(str(error)) from error
     seconds = time.perf_counter() - began
     counts = _count_replayed(tlc, sent) if tlc else expected(start_at + sent, seed, dirt, start_at=start_at, lap=lap)

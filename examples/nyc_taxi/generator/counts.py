@@ -31,14 +31,16 @@ class Counts:
     rejected_duplicates: int = 0
 
     @property
-    def kept(self) -> int:
-        """Rows of silver.trips when neither corrections nor deletes are on."""
+    def kept(self) -> int | None:
+        """Rows of silver.trips; unknown from counts alone once trips are corrected or deleted."""
+        if self.corrections or self.deletes:
+            return None
         return self.events - self.malformed - self.rejected - (self.duplicates - self.rejected_duplicates)
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
-    def as_dict(self) -> dict[str, int]:
+    def as_dict(self) -> dict[str, int | None]:
         return {**asdict(self), "kept": self.kept}
 
 

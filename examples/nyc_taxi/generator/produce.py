@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from .events import Batch
 
 _WAIT_FOR_BROKER = 30.0
+_WAIT_FOR_ANSWER = 10.0
 _LOG_NOTHING = 2  # what matters reaches us as errors; the client would print it in the middle of a terminal display
 # Idempotence: a retry inside the client must not add duplicates that nobody ordered and nobody counted.
 _PRODUCER = {
@@ -105,9 +106,14 @@ def open_sender(bootstrap: str, topic: str, options: Mapping[str, object] | None
 def ensure_topic(bootstrap: str, topic: str, partitions: int) -> None:
     """Create the topic unless it is there; an existing one keeps its partitions."""
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": _LOG_NOTHING})
-    created = admin.create_topics([NewTopic(topic, partitions, 1)], request_timeout=_WAIT_FOR_BROKER)
+    created = admin.create_topics([NewTopic(topic, partitions, 1)], request_timeout=_WAIT_FOR_ANSWER)
     try:
         created[topic].result()
     except KafkaException as error:
-        if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-            raise
+        cause = error.args[0]
+        if cause.code() != KafkaError.TOPIC_ALREADY_EXISTS:
+            raise DeliveryFailed(
+                f"topic {topic} cannot be made at {bootstrap}\n"
+                f"  why: {cause.str()}\n"
+                "  fix: start the broker (lode broker start), or give its address with --bootstrap"
+            ) from error

@@ -75,6 +75,7 @@ def test_plain_events_add_up_to_what_silver_keeps():
     counts = expected(N, 6, dirt)
     assert len(kept) == counts.kept
     assert counts.rejected_duplicates > 0
+    assert expected(1_000, 6, ALL_DIRT).kept is None
 
 
 def test_late_and_out_of_order_events_fall_behind_their_neighbours_by_the_stated_time():

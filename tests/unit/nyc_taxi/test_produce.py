@@ -123,6 +123,14 @@ def test_the_command_continues_a_stream_where_it_was():
     assert first + rest == whole
 
 
+def test_a_broker_that_does_not_answer_is_named_with_the_fix(monkeypatch):
+    monkeypatch.setattr("generator.produce._WAIT_FOR_ANSWER", 0.3)
+    result = CliRunner().invoke(main, ["--events", "1", "--bootstrap", "127.0.0.1:1"])
+    assert result.exit_code == 1
+    assert "127.0.0.1:1" in result.stderr
+    assert "fix: " in result.stderr
+
+
 @pytest.mark.parametrize(
     "arguments", [["--late", "0.5", "--deletes", "0.5"], ["--malformed", "2"], ["--mode", "sometimes"]]
 )
