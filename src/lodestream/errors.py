@@ -137,6 +137,25 @@ class ContractViolation(Final):
 
     exit_code = 4
 
+    def __init__(
+        self,
+        what: str,
+        *,
+        why: str | None = None,
+        fix: str | None = None,
+        table: str | None = None,
+        batch: int | None = None,
+        rows: int = 0,
+        refused: int = 0,
+        reasons: dict[str, int] | None = None,
+    ) -> None:
+        super().__init__(what, why=why, fix=fix)
+        self.table = table
+        self.batch = batch
+        self.rows = rows
+        self.refused = refused
+        self.reasons = reasons or {}
+
 
 class RuntimeMissing(Final):
     """Something the machine must offer is not there."""
