@@ -44,6 +44,7 @@ def affected_plan(query: Query) -> GoldPlan:
         columns=query.columns,
         keys=tuple(found.wanted),
         full_sql=query.statement.full_sql,
+        affected_keys=tuple(found.wanted),
         affected_sql={name: sql for name, sql in found.touched.items() if sql is not None},
         recompute_sql=recompute,
         prune={name: tuple(sorted(pairs)) for name, pairs in prune.items() if pairs},

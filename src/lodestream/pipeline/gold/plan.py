@@ -85,7 +85,8 @@ class GoldPlan:
     present_sql: str | None = None
     store_sql: str | None = None
     unpack_sql: str | None = None
-    # affected keys, and delta when a lookup changes
+    # affected keys, and delta when a lookup changes: `affected_keys` are the columns of `_lode_keys`
+    affected_keys: tuple[str, ...] = ()
     affected_sql: Mapping[str, str] = field(default_factory=dict)
     recompute_sql: str | None = None
     prune: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)

@@ -1,0 +1,56 @@
+# ruff: noqa: S608 - SQL is what this module makes, from trees that were parsed
+"""Delta for queries that give a row per row: the changed rows pass through the query with their weight."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from lodestream.pipeline.gold.plan import DELTA, STATE, WEIGHT, NotProvableError
+from lodestream.pipeline.gold.query import Query, Source
+from lodestream.pipeline.gold.rewriting import quoted, read_views
+from lodestream.pipeline.gold.stream import refuse_neighbours, the_stream
+
+_UNGROUPABLE = ("map<", "variant", "geometry", "geography")
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    query: Query
+    stream: Source
+
+
+def prove_rows(query: Query) -> Rows:
+    stream = the_stream(query)
+    refuse_neighbours(query)
+    if query.select.args.get("distinct"):
+        raise NotProvableError("DISTINCT over window functions cannot be counted back")
+    info = query.info(stream)
+    for name, kind in (info.columns if info else {}).items():
+        if kind and any(word in kind.lower() for word in _UNGROUPABLE) and _mentions(query, name):
+            raise NotProvableError(f"rows with {name} ({kind}) cannot be compared", "turn it into JSON text in Silver")
+    return Rows(query, stream)
+
+
+def _mentions(query: Query, name: str) -> bool:
+    columns = (column for output in query.outputs for column in output.expression.find_all(exp.Column))
+    return any(column.name == name.lower() for column in columns)
+
+
+def rows_delta_sql(rows: Rows) -> str:
+    source = read_views(rows.query.select, feeds=(rows.stream.alias,))
+    items = [f"{output.expression.sql('spark')} AS {quoted(output.name)}" for output in rows.query.outputs]
+    source.set("expressions", [])
+    rest = source.sql("spark").removeprefix("SELECT").strip()
+    return f"SELECT {', '.join(items)}, {rows.stream.alias}.{WEIGHT} AS {WEIGHT} {rest}"
+
+
+def rows_fold_sql(rows: Rows) -> str:
+    """Stored rows plus changed rows, equal ones cancelling out. Each surviving row comes as often as it weighs."""
+    columns = ", ".join(quoted(name) for name in rows.query.columns)
+    both = f"SELECT {columns}, 1 AS {WEIGHT} FROM {STATE} UNION ALL SELECT {columns}, {WEIGHT} FROM {DELTA}"
+    counted = f"SELECT {columns}, SUM({WEIGHT}) AS {WEIGHT} FROM ({both}) AS _lode_both GROUP BY {columns}"
+    copies = f"EXPLODE(SEQUENCE(1, CAST({WEIGHT} AS INT))) AS _lode_copy"
+    kept = f"SELECT {columns}, {copies} FROM ({counted} HAVING SUM({WEIGHT}) > 0) AS _lode_net"
+    return f"SELECT {columns} FROM ({kept}) AS _lode_copies"
