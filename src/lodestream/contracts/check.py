@@ -11,9 +11,9 @@ from zoneinfo import ZoneInfo
 from lodestream.contracts.document import Problem, nearest, refuse
 from lodestream.contracts.expressions import problem_of
 from lodestream.contracts.model import Contract, Field, Rule
+from lodestream.contracts.moments import TEMPORAL
 from lodestream.contracts.types import Type, parse_type
 
-_TEMPORAL = ("date", "timestamp", "timestamp_ntz")
 _RESERVED = re.compile(r"_(lode|weight)($|_)", re.I)
 
 
@@ -62,7 +62,7 @@ def _references(contract: Contract) -> Iterator[Problem]:
             yield Problem("lateness needs an event time", fix="set lode.eventTime to a timestamp field")
     elif contract.event_time not in known:
         yield Problem(f"the event time {contract.event_time} is no field", fix=nearest(contract.event_time, known))
-    elif parse_type(contract[contract.event_time].type).name not in _TEMPORAL:
+    elif parse_type(contract[contract.event_time].type).name not in TEMPORAL:
         field = contract[contract.event_time]
         yield Problem(f"the event time {field.name} is a {field.type}", field.line, "it must be a timestamp or a date")
 
@@ -91,7 +91,7 @@ def _options(field: Field, kind: Type) -> Iterator[tuple[str, str | None]]:
     reading, limits = field.reading, field.limits
     if reading.rounding and kind.name != "decimal":
         yield "rounding is for decimals", "remove lode.rounding"
-    if (reading.epoch or reading.format) and kind.name not in _TEMPORAL:
+    if (reading.epoch or reading.format) and kind.name not in TEMPORAL:
         yield "epoch and format are for dates and timestamps", "remove them"
     if reading.zone and not _is_zone(reading.zone):
         yield f"{reading.zone} is not a time zone", "write a name such as UTC or Europe/Paris"
@@ -101,7 +101,7 @@ def _options(field: Field, kind: Type) -> Iterator[tuple[str, str | None]]:
         yield "a redacted value that is not text becomes null, the field is required", "make it optional"
     if limits.pattern is not None and not _is_pattern(limits.pattern):
         yield f"the pattern {limits.pattern} is not a regular expression", None
-    if (limits.minimum is not None or limits.maximum is not None) and not (kind.numeric or kind.name in _TEMPORAL):
+    if (limits.minimum is not None or limits.maximum is not None) and not (kind.numeric or kind.name in TEMPORAL):
         yield f"minimum and maximum do not fit a {field.type}", "use a rule"
     if field.fields and kind.name != "struct":
         yield f"has fields but is a {field.type}", "use the type struct"
@@ -112,7 +112,7 @@ def _bounds_fit(field: Field, kind: Type) -> Iterator[tuple[str, str | None]]:
     for bound in (field.limits.minimum, field.limits.maximum):
         if bound is not None and kind.numeric and isinstance(bound, str):
             yield f"the limit {bound!r} is not a number", None
-        if bound is not None and kind.name in _TEMPORAL and not _is_moment(bound):
+        if bound is not None and kind.name in TEMPORAL and not _is_moment(bound):
             yield f"the limit {bound!r} is not a date or time", 'write it as "2024-01-31" or "2024-01-31 12:00:00"'
 
 

@@ -14,20 +14,20 @@ from lodestream.contracts.document import Problem, nearest
 def problem_of(expression: str, known: Collection[str]) -> Problem | None:
     """What keeps an expression from being a condition on one row, or None."""
     try:
-        trees = sqlglot.parse(f"SELECT ({expression}\n) AS rule", dialect="spark")
+        trees = sqlglot.parse(expression, dialect="spark")
     except sqlglot.errors.SqlglotError as failure:
         return Problem(f"{expression} is not Spark SQL: {_first_line(failure)}")
-    if len(trees) != 1 or not isinstance(trees[0], exp.Select) or len(trees[0].expressions) != 1:
+    tree = trees[0] if len(trees) == 1 else None
+    if tree is None or not isinstance(tree, exp.Condition) or isinstance(tree, exp.Alias | exp.Tuple):
         return Problem(f"{expression} is not one condition", fix="write one expression, such as fare_amount >= 0")
-    tree = trees[0]
-    if tree.args.get("from_") or tree.args.get("where") or any(True for _ in tree.find_all(exp.Subquery)):
+    if any(True for _ in tree.find_all(exp.Query)):
         return Problem(f"{expression} reads other rows", fix="a rule sees one row: compare columns and constants")
     if any(True for _ in tree.find_all(exp.AggFunc, exp.Window)):
         return Problem(f"{expression} aggregates", fix="a rule sees one row: put totals into a Gold table")
     return _unknown_column(tree, known)
 
 
-def _unknown_column(tree: exp.Select, known: Collection[str]) -> Problem | None:
+def _unknown_column(tree: exp.Condition, known: Collection[str]) -> Problem | None:
     names = {name.lower() for name in known} | {"_lode"}
     bound = {arg.name.lower() for found in tree.find_all(exp.Lambda) for arg in found.expressions}
     for column in tree.find_all(exp.Column):

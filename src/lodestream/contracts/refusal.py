@@ -1,0 +1,50 @@
+"""The error of a batch that breaks its contract, in the words an operator needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lodestream.contracts.model import Contract
+from lodestream.contracts.thresholds import Breach, Tally
+from lodestream.errors import ContractViolation
+
+_MOST = 3
+
+
+def violation(table: str, contract: Contract, batch: int, tally: Tally, breach: Breach) -> ContractViolation:
+    """The error for one exceeded limit."""
+    reasons = tally.reasons if breach.subject is None else {breach.subject: breach.broken}
+    over = f" over {str(breach.threshold).split(' over ')[1]}" if breach.threshold.window else f" in batch {batch}"
+    return ContractViolation(
+        f"{table} refused {breach.broken:,} of {breach.rows:,} rows{over}"
+        f" ({_share(breach.percent)} %, limit {_share(breach.threshold.percent)} %)",
+        why=_why(reasons, contract),
+        fix=f"lode dead show {table} --batch {batch}, then lode dead replay {table}",
+        table=table,
+        batch=batch,
+        rows=breach.rows,
+        refused=breach.broken,
+        reasons=dict(reasons),
+    )
+
+
+def _share(percent: float) -> str:
+    """Whole percents, except where that would say 0 or hide that a limit was passed."""
+    if percent >= 10 or percent == int(percent):
+        return f"{percent:.0f}"
+    return f"{percent:.2g}"
+
+
+def _why(reasons: Mapping[str, int], contract: Contract) -> str:
+    ordered = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
+    said = [_said(reason, count) for reason, count in ordered[:_MOST]]
+    more = f" and {len(ordered) - _MOST} more" if len(ordered) > _MOST else ""
+    verb = "requires it" if len(ordered) == 1 else "requires otherwise"
+    return f"{', '.join(said)}{more}; contract {contract.title} {verb}"
+
+
+def _said(reason: str, count: int) -> str:
+    rows = f"{count:,} row{'' if count == 1 else 's'}"
+    if reason.startswith("rule: "):
+        return f"{reason.removeprefix('rule: ')!r} does not hold in {rows}"
+    return f"{rows} came too late" if reason == "late" else f"{reason} in {rows}"
