@@ -1,0 +1,36 @@
+-- One row per trip, with the names of its zones.
+SELECT
+  m.trip_id,
+  m.vendor_id,
+  m.rate_code_id,
+  m.payment_type_id,
+  m.pickup_location_id,
+  pickup.borough AS pickup_borough,
+  pickup.zone_name AS pickup_zone_name,
+  m.dropoff_location_id,
+  dropoff.borough AS dropoff_borough,
+  dropoff.zone_name AS dropoff_zone_name,
+  m.pickup_datetime,
+  m.dropoff_datetime,
+  m.pickup_date,
+  m.pickup_hour,
+  m.pickup_day_of_week,
+  m.is_weekend,
+  m.passenger_count,
+  m.trip_distance_miles,
+  m.trip_duration_minutes,
+  m.avg_speed_mph,
+  m.fare_amount,
+  m.extra_amount,
+  m.mta_tax,
+  m.tip_amount,
+  m.tolls_amount,
+  m.improvement_surcharge,
+  m.congestion_surcharge,
+  m.airport_fee,
+  m.total_amount,
+  m.cost_per_mile,
+  m.tip_percentage
+FROM silver.trip_metrics AS m
+LEFT JOIN silver.zones AS pickup ON pickup.location_id = m.pickup_location_id
+LEFT JOIN silver.zones AS dropoff ON dropoff.location_id = m.dropoff_location_id
