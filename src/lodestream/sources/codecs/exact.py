@@ -16,6 +16,7 @@ from lodestream.sources.codecs.shape import Column, Shape
 
 SHOWN = 40
 _MOST_REASONS = 5
+_MOST_DIGITS = 1000
 _FLOAT_MAX = 3.4028235677973366e38  # from here on the nearest float is infinite
 
 
@@ -60,17 +61,14 @@ def _column(event: dict[str, Any], column: Column, problem: Problem) -> Any:
 
 def _given(event: dict[str, Any], names: tuple[str, ...], any_case: bool, problem: Problem) -> Any:
     """The one value that goes by one of the names, or None; a name in another case is a problem unless allowed."""
-    found = [event[name] for name in names if name in event]
-    if not found:
-        folded = {fold(name) for name in names}
-        strangers = [name for name in event if fold(name) in folded]
-        if strangers and not any_case:
-            problem(names[0], f"is spelt {shorten(strangers[0])} in the event")
-            return None
-        found = [event[name] for name in strangers]
-    if len(found) > 1 or any(value is Repeated for value in found):
-        return Repeated
-    return found[0] if found else None
+    exact = [name for name in names if name in event]
+    folded = {fold(name) for name in names} if any_case or not exact else set()
+    strangers = [name for name in event if name not in exact and fold(name) in folded]
+    if strangers and not any_case:
+        problem(names[0], f"is spelt {shorten(strangers[0])} in the event")
+        return None
+    found = [event[name] for name in (*exact, *strangers)]
+    return Repeated if len(found) > 1 else found[0] if found else None
 
 
 def fold(name: str) -> str:
@@ -119,9 +117,20 @@ def _array(given: Any, kind: Type, path: str, column: Column, problem: Problem) 
 def _map(given: Any, kind: Type, path: str, column: Column, problem: Problem) -> list[tuple[Any, Any]]:
     if not isinstance(given, dict) or kind.key.name != "string":
         raise TypeError
+    for key in given:
+        if not _is_text(key):
+            problem(f"{path}[{shorten(key)}]", "has a name that is not text")
     return [
         (key, _value(value, kind.value, f"{path}[{shorten(key)}]", column, problem)) for key, value in given.items()
     ]
+
+
+def _is_text(name: str) -> bool:
+    """False for half of a surrogate pair, which JSON can spell and UTF-8 cannot."""
+    try:
+        return bool(name.encode()) or not name
+    except UnicodeEncodeError:
+        return False
 
 
 def _scalar_text(given: Any, path: str, problem: Problem) -> str | None:
@@ -166,6 +175,8 @@ def _real(given: Any, kind: Type, column: Column) -> float:
 def _decimal(given: Any, kind: Type, _column: Column) -> Decimal:
     if type(given) not in (int, Real, Decimal):
         raise TypeError
+    if isinstance(given, Real) and len(given) > _MOST_DIGITS:
+        raise OverflowError
     number, scale = Decimal(given), kind.scale or 0
     if number.is_zero():
         return Decimal(0)

@@ -8,24 +8,40 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from lodestream.contracts import quoting
+from lodestream.sources.codecs import jvm_json
 from lodestream.sources.codecs.codec import Codec
+from lodestream.sources.codecs.json import JsonCodec
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 RAW = "_lode"
 ERROR = "_error"
+_DECODED = "_decoded"
 
 
 def decode_frame(df: DataFrame, codec: Codec, *, value: str = "value") -> DataFrame:
     """The codec's columns, then `_lode` (every column of `df` as one struct) and `_error` (null for a good row)."""
+    if isinstance(codec, JsonCodec) and jvm_json.runs_here(df.sparkSession):
+        return _in_jvm(df, codec, value)
+    return _in_workers(df, codec, value)
+
+
+def _in_jvm(df: DataFrame, codec: JsonCodec, value: str) -> DataFrame:
+    decoded = jvm_json.json_column(df.sparkSession, codec, value).alias(_DECODED)
+    names = [f"{_DECODED}.{quoting.name(column.name)}" for column in codec.shape.columns]
+    return df.select(decoded, _raw(df)).select(*names, RAW, f"{_DECODED}.{ERROR}")
+
+
+def _in_workers(df: DataFrame, codec: Codec, value: str) -> DataFrame:
+    schema = f"{codec.ddl}, {RAW} {df.schema.simpleString()}, {ERROR} string"
+    return df.select(_raw(df)).mapInArrow(_Decoding(codec, value), schema)
+
+
+def _raw(df: DataFrame) -> Column:
     from pyspark.sql.functions import struct
 
-    raw = df.select(struct(*(quoting.name(name) for name in df.columns)).alias(RAW))
-    return raw.mapInArrow(
-        _Decoding(codec, value),
-        f"{codec.ddl}, {RAW} {df.schema.simpleString()}, {ERROR} string",
-    )
+    return struct(*(quoting.name(name) for name in df.columns)).alias(RAW)
 
 
 class _Decoding:

@@ -31,7 +31,7 @@ class JsonCodec(RowCodec):
 def parse_object(value: bytes, limits: Limits) -> dict[str, Any]:
     """The object that the bytes spell. Numbers that are not small integers stay text (`Real`)."""
     text = _text(value)
-    _check_depth(text, limits)
+    _check_limits(text, limits)
     try:
         found = json.loads(text, object_pairs_hook=_object, parse_float=Real, parse_int=_integer)
     except json.JSONDecodeError as error:
@@ -65,9 +65,9 @@ def _integer(digits: str) -> int | Real:
     return int(digits) if len(digits) <= _LONGEST_INT else Real(digits)
 
 
-def _check_depth(text: str, limits: Limits) -> None:
-    """Counted only for the rare text with that many brackets: the parser itself would recurse into it."""
-    if text.count("[") + text.count("{") <= limits.depth:
+def _check_limits(text: str, limits: Limits) -> None:
+    """Counted only where a limit could be passed at all: few texts are that long or have that many brackets."""
+    if len(text) <= limits.items and text.count("[") + text.count("{") <= limits.depth:
         return
     depth, quoted, escaped, items = 0, False, False, 0
     for character in text:

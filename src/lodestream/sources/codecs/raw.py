@@ -9,7 +9,6 @@ import pyarrow as pa
 from lodestream.sources.codecs.codec import Codec
 from lodestream.sources.codecs.shape import Shape, shape_of
 
-
 _BYTES = shape_of("value binary")
 
 

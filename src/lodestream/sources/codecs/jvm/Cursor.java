@@ -1,0 +1,318 @@
+package lodestream.codecs;
+
+import java.io.ByteArrayOutputStream;
+import java.nio.charset.StandardCharsets;
+
+/** A place in JSON bytes, and the tokens that start there. Every byte passed over is checked against the grammar. */
+class Cursor {
+    private static final double[] POWERS = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12,
+        1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    private static final long EXACT = 1L << 53;
+
+    final byte[] text;
+    final int end;
+    final int mostItems;
+    final int mostDepth;
+    int at;
+    private int items;
+    private int depth;
+
+    /** The last string or number: its bytes, without the quotes. */
+    int from;
+    int to;
+    boolean escaped;
+    boolean loneSurrogate;
+    boolean negative;
+    boolean whole;
+    boolean complete;
+    long digits;
+    int exponent;
+
+    Cursor(byte[] text, int mostItems, int mostDepth) {
+        this.text = text;
+        this.end = text.length;
+        this.mostItems = mostItems;
+        this.mostDepth = mostDepth;
+    }
+
+    final Broken malformed() {
+        return new Broken("malformed at byte " + Math.min(at, end));
+    }
+
+    final int peek() {
+        if (at >= end) {
+            return -1;
+        }
+        return text[at];
+    }
+
+    final void white() {
+        while (at < end) {
+            byte found = text[at];
+            if (found != ' ' && found != '\n' && found != '\t' && found != '\r') {
+                return;
+            }
+            at++;
+        }
+    }
+
+    final void take(int wanted) {
+        if (at >= end || text[at] != wanted) {
+            throw malformed();
+        }
+        at++;
+    }
+
+    final void open() {
+        at++;
+        item();
+        if (++depth > mostDepth) {
+            throw new Broken("nested deeper than " + mostDepth);
+        }
+        white();
+    }
+
+    final void close() {
+        at++;
+        depth--;
+    }
+
+    /** After a member: true when a comma promises another one, false when the bracket closes. */
+    final boolean more(int bracket) {
+        white();
+        int found = peek();
+        if (found == bracket) {
+            close();
+            return false;
+        }
+        take(',');
+        item();
+        white();
+        return true;
+    }
+
+    private void item() {
+        if (++items > mostItems) {
+            throw new Broken("more than " + String.format(java.util.Locale.ROOT, "%,d", new Object[] {mostItems}) + " items");
+        }
+    }
+
+    final void word(String wanted) {
+        for (int i = 0; i < wanted.length(); i++) {
+            if (at + i >= end || text[at + i] != wanted.charAt(i)) {
+                throw malformed();
+            }
+        }
+        at += wanted.length();
+    }
+
+    final void string() {
+        take('"');
+        from = at;
+        escaped = false;
+        while (at < end && text[at] != '"') {
+            byte found = text[at];
+            if (found == '\\') {
+                escape();
+            } else if (found >= 0 && found < 0x20) {
+                throw malformed();
+            } else {
+                at++;
+            }
+        }
+        to = at;
+        take('"');
+    }
+
+    private void escape() {
+        escaped = true;
+        at++;
+        int found = peek();
+        if (found == 'u') {
+            for (int i = 1; i <= 4; i++) {
+                if (at + i >= end || hex(text[at + i]) < 0) {
+                    throw malformed();
+                }
+            }
+            at += 5;
+        } else if (found < 0 || "\"\\/bfnrt".indexOf(found) < 0) {
+            throw malformed();
+        } else {
+            at++;
+        }
+    }
+
+    private static int hex(int letter) {
+        return letter > 127 || letter < 0 ? -1 : Character.digit((char) letter, 16);
+    }
+
+    /** The last string as UTF-8; a surrogate without its partner becomes "?" and is remembered. */
+    final byte[] unescaped() {
+        loneSurrogate = false;
+        if (!escaped) {
+            return java.util.Arrays.copyOfRange(text, from, to);
+        }
+        ByteArrayOutputStream out = new ByteArrayOutputStream(to - from);
+        int i = from;
+        while (i < to) {
+            if (text[i] != '\\') {
+                out.write(text[i++]);
+            } else if (text[i + 1] != 'u') {
+                out.write(meant(text[i + 1]));
+                i += 2;
+            } else {
+                int unit = unit(i);
+                i += 6;
+                int low = Character.isHighSurrogate((char) unit) && i + 1 < to && text[i] == '\\' && text[i + 1] == 'u' ? unit(i) : 0;
+                if (Character.isLowSurrogate((char) low)) {
+                    unit = Character.toCodePoint((char) unit, (char) low);
+                    i += 6;
+                } else if (Character.isSurrogate((char) unit)) {
+                    loneSurrogate = true;
+                    unit = '?';
+                }
+                byte[] letter = new String(Character.toChars(unit)).getBytes(StandardCharsets.UTF_8);
+                out.write(letter, 0, letter.length);
+            }
+        }
+        return out.toByteArray();
+    }
+
+    private static int meant(int letter) {
+        switch (letter) {
+            case 'b': return '\b';
+            case 'f': return '\f';
+            case 'n': return '\n';
+            case 'r': return '\r';
+            case 't': return '\t';
+            default: return letter;
+        }
+    }
+
+    private int unit(int i) {
+        return hex(text[i + 2]) << 12 | hex(text[i + 3]) << 8 | hex(text[i + 4]) << 4 | hex(text[i + 5]);
+    }
+
+    final void number() {
+        from = at;
+        digits = 0;
+        exponent = 0;
+        whole = true;
+        complete = true;
+        negative = peek() == '-';
+        if (negative) {
+            at++;
+        }
+        if (peek() == '0') {
+            at++;
+        } else {
+            run(0);
+        }
+        if (peek() == '.') {
+            whole = false;
+            at++;
+            run(1);
+        }
+        if (peek() == 'e' || peek() == 'E') {
+            whole = false;
+            at++;
+            power();
+        }
+        to = at;
+    }
+
+    /** One or more digits into `digits`, as long as they fit. */
+    private void run(int places) {
+        int first = at;
+        while (at < end && text[at] >= '0' && text[at] <= '9') {
+            if (digits < 100000000000000000L) {
+                digits = digits * 10 + (text[at] - '0');
+                exponent -= places;
+            } else {
+                complete = false;
+            }
+            at++;
+        }
+        if (at == first) {
+            throw malformed();
+        }
+    }
+
+    private void power() {
+        boolean down = peek() == '-';
+        if (down || peek() == '+') {
+            at++;
+        }
+        int first = at;
+        int power = 0;
+        while (at < end && text[at] >= '0' && text[at] <= '9') {
+            power = Math.min(power * 10 + (text[at] - '0'), 100000000);
+            at++;
+        }
+        if (at == first) {
+            throw malformed();
+        }
+        exponent += down ? -power : power;
+    }
+
+    /** The last number as the nearest double: by one exact operation where both parts are exact, else the long way. */
+    final double real() {
+        if (complete && digits < EXACT && exponent >= -22 && exponent <= 22) {
+            double size = exponent < 0 ? digits / POWERS[-exponent] : digits * POWERS[exponent];
+            return negative && !(whole && digits == 0) ? -size : size;
+        }
+        return Double.parseDouble(ascii());
+    }
+
+    final String ascii() {
+        return new String(text, from, to - from, StandardCharsets.ISO_8859_1);
+    }
+
+    /** Passes over any value. */
+    final void skip() {
+        switch (peek()) {
+            case '"': string(); return;
+            case '{': skipObject(); return;
+            case '[': skipArray(); return;
+            case 't': word("true"); return;
+            case 'f': word("false"); return;
+            case 'n': word("null"); return;
+            case 'N': word("NaN"); return;
+            case 'I': word("Infinity"); return;
+            case '-':
+                if (at + 1 < end && text[at + 1] == 'I') {
+                    word("-Infinity");
+                    return;
+                }
+                number();
+                return;
+            default: number();
+        }
+    }
+
+    private void skipObject() {
+        open();
+        if (peek() == '}') {
+            close();
+            return;
+        }
+        do {
+            string();
+            white();
+            take(':');
+            white();
+            skip();
+        } while (more('}'));
+    }
+
+    private void skipArray() {
+        open();
+        if (peek() == ']') {
+            close();
+            return;
+        }
+        do {
+            skip();
+        } while (more(']'));
+    }
+}

@@ -1,0 +1,391 @@
+package lodestream.codecs;
+
+import java.math.BigDecimal;
+import java.math.BigInteger;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Base64;
+
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.util.ArrayBasedMapData;
+import org.apache.spark.sql.catalyst.util.GenericArrayData;
+import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/** One message being read into the declared fields. What does not fit is a reason; reading goes on to the next field. */
+final class JsonReading extends Cursor {
+    private static final int SHOWN = 40;
+    private static final int MOST_REASONS = 5;
+    private static final int MOST_DIGITS = 1000;
+
+    private final ArrayList trail = new ArrayList();
+    private StringBuilder reasons;
+    private int reasonCount;
+    private String detail;
+
+    JsonReading(byte[] text, int mostItems, int mostDepth) {
+        super(text, mostItems, mostDepth);
+    }
+
+    /** Every field's value into `row`; null when all of them fit, else the reasons. */
+    String row(Field[] columns, Object[] row) {
+        white();
+        if (peek() != '{') {
+            skip();
+            white();
+            throw at == end ? new Broken("not an object") : malformed();
+        }
+        object(columns, row);
+        white();
+        if (at != end) {
+            throw malformed();
+        }
+        if (reasonCount > MOST_REASONS) {
+            reasons.append("; and ").append(reasonCount - MOST_REASONS).append(" more");
+        }
+        return reasons == null ? null : reasons.toString();
+    }
+
+    private void object(Field[] fields, Object[] into) {
+        boolean[] seen = new boolean[fields.length];
+        String[] strangers = null;
+        int expected = 0;
+        open();
+        if (peek() == '}') {
+            close();
+            return;
+        }
+        do {
+            string();
+            int place = find(fields, expected);
+            if (place < 0 && place != NOWHERE) {
+                strangers = strangers == null ? new String[fields.length] : strangers;
+                strangers[-1 - place] = shorten(unescaped());
+            }
+            white();
+            take(':');
+            white();
+            if (place < 0) {
+                skip();
+            } else {
+                expected = place + 1;
+                trail.add(fields[place].name);
+                into[place] = once(fields[place], seen, place);
+                trail.remove(trail.size() - 1);
+            }
+        } while (more('}'));
+        if (strangers != null) {
+            reportStrangers(fields, seen, strangers);
+        }
+    }
+
+    private Object once(Field field, boolean[] seen, int place) {
+        if (seen[place]) {
+            problem("is given twice");
+            skip();
+            return null;
+        }
+        seen[place] = true;
+        return value(field);
+    }
+
+    private void reportStrangers(Field[] fields, boolean[] seen, String[] strangers) {
+        for (int i = 0; i < fields.length; i++) {
+            if (strangers[i] != null && !seen[i]) {
+                trail.add(fields[i].name);
+                problem("is spelt " + strangers[i] + " in the event");
+                trail.remove(trail.size() - 1);
+            }
+        }
+    }
+
+    private static final int NOWHERE = Integer.MIN_VALUE;
+
+    /** The field that goes by the last string; -1 - place where only the case differs; NOWHERE for an unknown name. */
+    private int find(Field[] fields, int expected) {
+        byte[] bytes = text;
+        int start = from;
+        int stop = to;
+        if (escaped) {
+            bytes = unescaped();
+            start = 0;
+            stop = bytes.length;
+        }
+        if (expected < fields.length && same(fields[expected].names[0], bytes, start, stop)) {
+            return expected;
+        }
+        for (int i = 0; i < fields.length; i++) {
+            for (int j = 0; j < fields[i].names.length; j++) {
+                if (same(fields[i].names[j], bytes, start, stop)) {
+                    return i;
+                }
+            }
+        }
+        for (int i = 0; i < fields.length; i++) {
+            for (int j = 0; j < fields[i].names.length; j++) {
+                if (alike(fields[i].names[j], bytes, start, stop)) {
+                    return fields[i].anyCase ? i : -1 - i;
+                }
+            }
+        }
+        return NOWHERE;
+    }
+
+    private static boolean same(byte[] name, byte[] bytes, int start, int stop) {
+        return java.util.Arrays.equals(name, 0, name.length, bytes, start, stop);
+    }
+
+    private static boolean alike(byte[] name, byte[] bytes, int start, int stop) {
+        if (name.length != stop - start) {
+            return false;
+        }
+        for (int i = 0; i < name.length; i++) {
+            if (lower(name[i]) != lower(bytes[start + i])) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    private static int lower(int letter) {
+        return letter >= 'A' && letter <= 'Z' ? letter + 32 : letter;
+    }
+
+    private Object value(Field field) {
+        int start = at;
+        int first = peek();
+        if (first == 'n') {
+            word("null");
+            return null;
+        }
+        detail = null;
+        Object found = null;
+        if (first == '"') {
+            string();
+            found = fromString(field);
+        } else if (first == '{' || first == '[') {
+            return nested(field, first);
+        } else if (first == '-' && at + 1 < end && text[at + 1] == 'I' || first == 'N' || first == 'I') {
+            skip();
+            found = fromNonFinite(field, first);
+        } else if (first == 't' || first == 'f') {
+            skip();
+            found = field.kind == Field.BOOLEAN ? (Object) Boolean.valueOf(first == 't')
+                : field.kind == Field.SCALAR_TEXT ? (Object) UTF8String.fromBytes(text, start, at - start) : null;
+        } else {
+            number();
+            found = fromNumber(field);
+        }
+        if (found == null) {
+            misfit(field, first == '"' ? shorten(unescaped()) : cut(new String(text, start, at - start, StandardCharsets.ISO_8859_1)));
+        }
+        return found;
+    }
+
+    private Object nested(Field field, int first) {
+        if (first == '{' && field.kind == Field.STRUCT) {
+            Object[] inside = new Object[field.members.length];
+            object(field.members, inside);
+            return new GenericInternalRow(inside);
+        }
+        if (first == '{' && field.kind == Field.MAP) {
+            return map(field);
+        }
+        if (first == '[' && field.kind == Field.ARRAY) {
+            return array(field);
+        }
+        skip();
+        misfit(field, first == '{' ? "an object" : "an array");
+        return null;
+    }
+
+    private Object array(Field field) {
+        ArrayList found = new ArrayList();
+        open();
+        if (peek() == ']') {
+            close();
+            return new GenericArrayData(new Object[0]);
+        }
+        do {
+            trail.add(Integer.valueOf(found.size()));
+            found.add(value(field.element));
+            trail.remove(trail.size() - 1);
+        } while (more(']'));
+        return new GenericArrayData(found.toArray());
+    }
+
+    private Object map(Field field) {
+        java.util.LinkedHashMap found = new java.util.LinkedHashMap();
+        open();
+        if (peek() == '}') {
+            close();
+        } else {
+            do {
+                string();
+                byte[] bytes = unescaped();
+                trail.add(new String[] {shorten(bytes)});
+                if (loneSurrogate) {
+                    problem("has a name that is not text");
+                }
+                white();
+                take(':');
+                white();
+                Object key = UTF8String.fromBytes(bytes);
+                if (found.containsKey(key)) {
+                    problem("is given twice");
+                    skip();
+                } else {
+                    found.put(key, value(field.element));
+                }
+                trail.remove(trail.size() - 1);
+            } while (more('}'));
+        }
+        return new ArrayBasedMapData(new GenericArrayData(found.keySet().toArray()), new GenericArrayData(found.values().toArray()));
+    }
+
+    private Object fromString(Field field) {
+        if (field.kind < Field.STRING) {
+            return null;
+        }
+        if (!escaped && (field.kind == Field.STRING || field.kind == Field.SCALAR_TEXT)) {
+            return UTF8String.fromBytes(text, from, to - from);
+        }
+        byte[] bytes = escaped ? unescaped() : text;
+        int start = escaped ? 0 : from;
+        int stop = escaped ? bytes.length : to;
+        if (escaped && loneSurrogate) {
+            return null;
+        }
+        switch (field.kind) {
+            case Field.STRING: case Field.SCALAR_TEXT: return UTF8String.fromBytes(bytes);
+            case Field.BINARY: return base64(bytes, start, stop);
+            case Field.DATE: {
+                long day = Moments.day(bytes, start, stop);
+                return day == Moments.NONE ? null : (Object) Integer.valueOf((int) day);
+            }
+            case Field.INSTANT: return moment(Moments.moment(bytes, start, stop, true));
+            case Field.WALL_TIME: return moment(Moments.moment(bytes, start, stop, false));
+            default: return null;
+        }
+    }
+
+    private Object moment(long found) {
+        detail = found == Moments.ZONED ? "has a zone" : found == Moments.UNZONED ? "has no zone" : null;
+        return found == Moments.NONE || detail != null ? null : (Object) Long.valueOf(found);
+    }
+
+    private static Object base64(byte[] bytes, int start, int stop) {
+        if ((stop - start) % 4 != 0) {
+            return null;
+        }
+        try {
+            return Base64.getDecoder().decode(java.util.Arrays.copyOfRange(bytes, start, stop));
+        } catch (IllegalArgumentException notBase64) {
+            return null;
+        }
+    }
+
+    private Object fromNonFinite(Field field, int first) {
+        if (field.kind == Field.SCALAR_TEXT) {
+            return UTF8String.fromString(first == 'N' ? "NaN" : first == 'I' ? "Infinity" : "-Infinity");
+        }
+        if (!field.nonFinite) {
+            return null;
+        }
+        double found = first == 'N' ? Double.NaN : first == 'I' ? Double.POSITIVE_INFINITY : Double.NEGATIVE_INFINITY;
+        return field.kind == Field.DOUBLE ? (Object) Double.valueOf(found) : field.kind == Field.FLOAT ? (Object) Float.valueOf((float) found) : null;
+    }
+
+    private Object fromNumber(Field field) {
+        switch (field.kind) {
+            case Field.DOUBLE: {
+                double found = real();
+                return Double.isInfinite(found) ? null : (Object) Double.valueOf(found);
+            }
+            case Field.FLOAT: {
+                float found = (float) real();
+                return Float.isInfinite(found) ? null : (Object) Float.valueOf(found);
+            }
+            case Field.DECIMAL: return decimal(field);
+            case Field.SCALAR_TEXT: return UTF8String.fromBytes(text, from, to - from);
+            default: return whole ? integer(field.kind) : null;
+        }
+    }
+
+    private Object integer(int kind) {
+        long found = negative ? -digits : digits;
+        if (!complete || digits >= 100000000000000000L) {
+            if (kind != Field.LONG || to - from > 20) {
+                return null;
+            }
+            try {
+                found = Long.parseLong(ascii());
+            } catch (NumberFormatException tooLong) {
+                return null;
+            }
+        }
+        switch (kind) {
+            case Field.BYTE: return found == (byte) found ? (Object) Byte.valueOf((byte) found) : null;
+            case Field.SHORT: return found == (short) found ? (Object) Short.valueOf((short) found) : null;
+            case Field.INT: return found == (int) found ? (Object) Integer.valueOf((int) found) : null;
+            case Field.LONG: return Long.valueOf(found);
+            default: return null;
+        }
+    }
+
+    private Object decimal(Field field) {
+        if (to - from > MOST_DIGITS) {
+            return null;
+        }
+        if (digits == 0 && complete) {
+            return Decimal.apply(0L, field.precision, field.scale);
+        }
+        if (exponent > 100) {
+            return null;
+        }
+        if (exponent < -2 * MOST_DIGITS) {
+            detail = "has more than " + field.scale + " decimal places";
+            return null;
+        }
+        BigDecimal exact = new BigDecimal(ascii()).stripTrailingZeros();
+        if (exact.precision() - exact.scale() > field.precision - field.scale) {
+            return null;
+        }
+        if (exact.scale() > field.scale) {
+            detail = "has more than " + field.scale + " decimal places";
+            return null;
+        }
+        BigInteger unscaled = exact.setScale(field.scale).unscaledValue();
+        return Decimal.apply(new BigDecimal(unscaled, field.scale), field.precision, field.scale);
+    }
+
+    private void misfit(Field field, String value) {
+        String wanted = field.kind == Field.SCALAR_TEXT ? "a plain value" : field.described();
+        problem(detail == null ? "is " + value + ", not " + wanted : "is " + value + ", which " + detail + ": not " + wanted);
+    }
+
+    private void problem(String what) {
+        if (++reasonCount > MOST_REASONS) {
+            return;
+        }
+        reasons = reasons == null ? new StringBuilder() : reasons.append("; ");
+        for (int i = 0; i < trail.size(); i++) {
+            Object step = trail.get(i);
+            if (step instanceof String) {
+                reasons.append(i > 0 ? "." : "").append((String) step);
+            } else {
+                reasons.append('[').append(step instanceof String[] ? ((String[]) step)[0] : step.toString()).append(']');
+            }
+        }
+        reasons.append(' ').append(what);
+    }
+
+    private static String shorten(byte[] bytes) {
+        String text = new String(bytes, 0, Math.min(bytes.length, 8 * SHOWN), StandardCharsets.UTF_8);
+        return "'" + cut(text) + "'";
+    }
+
+    private static String cut(String text) {
+        return text.codePointCount(0, text.length()) <= SHOWN ? text : text.substring(0, text.offsetByCodePoints(0, SHOWN)) + "\u2026";
+    }
+}
