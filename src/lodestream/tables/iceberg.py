@@ -59,10 +59,17 @@ class IcebergStore(TableStore):
             if self.table.snapshot(branch) is not None:
                 self.table.manageSnapshots().removeBranch(branch).commit()
 
-    def fast_forward(self, branch: str) -> None:
+    def fast_forward(self, branch: str, expected: int) -> None:
         reach("publish.swap", self.name)
         try:
-            self.table.manageSnapshots().fastForwardBranch(MAIN, branch).commit()
+            # This reads the table anew, and the commit fails when anything has changed since.
+            manage = self.table.manageSnapshots()
+            head = self.head()
+            if head is None or head.id != expected:
+                raise Refused(f"main of {self.name} moved", why=f"it is at {head and head.id}, not at {expected}")
+            manage.fastForwardBranch(MAIN, branch).commit()
+        except Refused:
+            raise
         except Exception as error:
             raise _refusal(self.name, error) from error
         reach("publish.swapped", self.name)

@@ -77,12 +77,13 @@ class Writer:
         """Write the batch to this run's branch; nobody sees it yet."""
         self._align(base)
         reach("stage.before", self._store.name)
-        write(self.branch, stamp.properties())
+        self._write(stamp, write)
         reach("stage.after", self._store.name)
         self._store.refresh()
         snapshot = self._store.ref(self.branch)
-        if snapshot is None or snapshot.id == base.head:
-            # Another run swept our branch away between the write and now: nothing is published, redo.
+        if snapshot is None or snapshot.parent != base.head:
+            # Another run swept our branch away: before the write, which then began a new one at another head, or
+            # after it. Or a write of an earlier attempt came late. Nothing is published, redo.
             raise Moved(self._store.name)
         staged = Staged(base, snapshot, stamp)
         head = self._store.head()
@@ -95,7 +96,7 @@ class Writer:
         """Fast-forward `main`; resolve a refusal or a lost answer by what the table says."""
         reach("publish.before", self._store.name)
         try:
-            self._store.fast_forward(self.branch)
+            self._store.fast_forward(self.branch, staged.base.head)
             reach("publish.after", self._store.name)
         except Refused:
             self._explain_refusal(staged)
@@ -123,9 +124,18 @@ class Writer:
         if mine is None or not self._alone or (stamped is not None and stamped.id == mine.id):
             return
         if stamped is None or any(earlier.id == stamped.id for earlier in self._store.ancestors(mine)):
-            self._published = None  # rolled back by an operator: go on from there
+            self._published = stamped  # rolled back by an operator: go on from there
         elif stamped.stamp is not None and stamped.stamp.run != self._run:
             raise another_writer(self._store.name, self._run, stamped.stamp)
+
+    def _write(self, stamp: Stamp, write: Callable[[str, dict[str, str]], None]) -> None:
+        try:
+            write(self.branch, stamp.properties())
+        except Exception as error:
+            self._store.refresh()
+            if self._store.ref(self.branch) is None:
+                raise Moved(self._store.name) from error  # swept away before the write could begin
+            raise
 
     def _align(self, base: Base) -> None:
         at = self._store.ref(self.branch)
@@ -140,6 +150,9 @@ class Writer:
         ours = {snapshot.id for snapshot in self._store.ancestors(staged.snapshot)}
         if current is None or current.id in ours:
             # Maintenance on top of what we built on, or an operator's rollback: no other run made progress.
+            raise Moved(self._store.name)
+        if not self._alone or (current.stamp is not None and current.stamp.run == self._run):
+            # A sibling of the main table, or our own publication whose answer was lost and that landed late.
             raise Moved(self._store.name)
         raise another_writer(self._store.name, self._run, current.stamp)
 

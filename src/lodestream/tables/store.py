@@ -53,8 +53,11 @@ class TableStore(ABC):
         """Forget a branch; its snapshots become expirable. Dropping a missing branch is no error."""
 
     @abstractmethod
-    def fast_forward(self, branch: str) -> None:
-        """Move `main` to the branch's head, if `main` is its ancestor: the compare-and-swap of the one rule."""
+    def fast_forward(self, branch: str, expected: int) -> None:
+        """Move `main` from the snapshot `expected` to the branch's head: the compare-and-swap of the one rule.
+
+        Refused when `main` is anywhere else, also on an older ancestor: that is a rollback, not to be undone.
+        """
 
     @abstractmethod
     def rollback(self, snapshot_id: int) -> None:
