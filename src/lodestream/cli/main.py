@@ -12,6 +12,7 @@ from lodestream._version import __version__
 from lodestream.cli.call import LodeGroup
 from lodestream.cli.commands.broker import broker
 from lodestream.cli.commands.completion import completion
+from lodestream.cli.commands.demo import demo
 from lodestream.cli.commands.doctor import doctor
 from lodestream.cli.commands.events import events
 from lodestream.cli.commands.init import init
@@ -47,7 +48,7 @@ def lode() -> None:
     """Bronze, Silver and Gold tables that keep themselves current, seconds behind Kafka."""
 
 
-for _command in (init, plan, run, status, events, broker, doctor, completion):
+for _command in (init, plan, run, status, events, broker, demo, doctor, completion):
     lode.add_command(_command)
 
 

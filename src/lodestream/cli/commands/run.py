@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import click
 from rich.text import Text
@@ -14,7 +15,11 @@ from rich.text import Text
 from lodestream.cli.call import Call, LodeCommand, pass_call
 from lodestream.cli.commands.events import event_line
 from lodestream.cli.failure import error_text
+from lodestream.cli.screen import error_json, print_json
 from lodestream.observe.events import Event
+
+if TYPE_CHECKING:
+    from lodestream.engine import RunEnd
 
 
 @click.command(
@@ -54,9 +59,17 @@ def run(call: Call, once: bool, only: tuple[str, ...], accept_gap: tuple[str, ..
         for table, flow in end.flows.items()
     ]
     call.screen.show(end, *lines, Text(f"run ended: {end.reason}"))
-    for flow in end.flows.values():
-        if flow.error is not None and not call.json:
-            call.screen.err.print(error_text(flow.error))
+    return end.exit_code if call.json else show_failures(call, end)
+
+
+def show_failures(call: Call, end: RunEnd) -> int:
+    """The exit code of a run, after each flow's error was shown."""
+    errors = [flow.error for flow in end.flows.values() if flow.error is not None]
+    if call.json and errors:
+        print_json({"error": error_json(errors[0])})
+    elif errors:
+        for error in errors:
+            call.screen.err.print(error_text(error))
     return end.exit_code
 
 

@@ -66,11 +66,7 @@ def _cells(one: TableStatus) -> tuple[Text | str, ...]:
 def _batch(one: TableStatus) -> str:
     if one.last_batch is None:
         return ""
-    return (
-        datetime.fromtimestamp(one.last_batch).strftime("%H:%M:%S")
-        if isinstance(one.last_batch, float)
-        else str(one.last_batch)
-    )
+    return f"{one.batch or 0:,} at {datetime.fromtimestamp(one.last_batch):%H:%M:%S}"
 
 
 def seconds(value: float | None) -> str:
