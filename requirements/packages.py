@@ -50,8 +50,8 @@ def pip(python: Path, wanted: Path, label: str, log_file: Path) -> None:
 class Shown:
     """Progress: one line that is rewritten on a terminal, a line now and then elsewhere."""
 
-    def __init__(self, label: str, wanted: Path) -> None:
-        self.label, self.scratch = label, wanted.parent
+    def __init__(self, label: str, wanted: Path, every: float = 5) -> None:
+        self.label, self.scratch, self.every = label, wanted.parent, every
         self.count = len(re.findall(r"^\w", wanted.read_text(), re.MULTILINE))
         self.seen, self.doing, self.size, self.wide = 0, "", "", sys.stderr.isatty()
         self.done = threading.Event()
@@ -80,12 +80,12 @@ class Shown:
 
     def show(self) -> None:
         started = last = time.monotonic()
-        while not self.done.wait(0.2 if self.wide else 1):
+        while not self.done.wait(min(0.2, self.every)):
             text = f"Installing {self.label} [{min(self.seen, self.count)}/{self.count}] {self.doing}{self.arrived()}"
             now = time.monotonic()
             if self.wide:
                 print(f"\r\x1b[K{text[: shutil.get_terminal_size().columns - 1]}", end="", file=sys.stderr, flush=True)
-            elif now - last > 5:
+            elif now - last >= self.every:
                 print(f"{text} ({now - started:.0f} s)", file=sys.stderr, flush=True)
                 last = now
 
