@@ -89,7 +89,7 @@ class MemoryStore(TableStore):
     another client go first. A step named `....answer` lies after the change: raising there loses the answer.
     """
 
-    def __init__(self, table: MemoryTable, gate: Callable[[str], None] = lambda step: None) -> None:
+    def __init__(self, table: MemoryTable, gate: Callable[[str], None] = lambda _step: None) -> None:
         self.name = table.name
         self.table = table
         self._gate = gate

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import uuid
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import col, current_timestamp, lit, struct, to_json
 from pyspark.sql.types import StructType
 
-from lodestream.errors import CatalogUnavailable
+from lodestream.errors import CatalogUnavailable, LodeError
 from lodestream.failpoints import reach
 from lodestream.flows.judge import CARRIED, REASONS
+from lodestream.flows.letters import ATTEMPT, BASE, Verdict, judge_letters
 from lodestream.tables.jvm import catalog_errors
 from lodestream.tables.lake import Lake
 from lodestream.tables.publish import Moved, Writer
@@ -18,11 +23,13 @@ from lodestream.tables.snapshot import Stamp
 from lodestream.tables.store import TableStore
 
 SUFFIX = "__dead"
-ATTESTED = "dead"
+# In the batch's own snapshot: the attempt whose letters belong to it, and up to where all letters are decided.
+OWN = "dead"
+SETTLED = "dead-settled"
 DDL = (
     "key BINARY, value BINARY, headers ARRAY<STRUCT<key: STRING, value: BINARY>>, topic STRING, partition INT, "
     "offset BIGINT, timestamp TIMESTAMP, file STRING, row BIGINT, reasons ARRAY<STRING>, contract STRING, "
-    "run STRING, batch BIGINT, dead_at TIMESTAMP, state STRING"
+    "run STRING, batch BIGINT, attempt STRING, dead_at TIMESTAMP, state STRING"
 )
 _COORDINATES = {
     "key": "binary",
@@ -40,8 +47,8 @@ _COORDINATES = {
 class DeadLetters:
     """The dead-letter table of one flow.
 
-    Published before the batch it belongs to, so that no row can vanish. The batch's own snapshot names the dead-letter
-    snapshot it goes with: what that does not name came from an attempt that was never published, and is removed.
+    Published before the batch it belongs to, so that no row can vanish. The batch's own snapshot names the attempt
+    whose letters it goes with; letters of attempts that can no longer be published are removed.
     """
 
     def __init__(self, lake: Lake, table: str, run: str) -> None:
@@ -50,75 +57,89 @@ class DeadLetters:
         self._table = table
         self._run = run
         self._writer: Writer | None = None
+        self._own: str | None = None
+        self._verdict = Verdict()
 
-    def settle(self, main: Stamp | None) -> None:
-        """Remove letters of attempts that the table's `main` does not know: crashed, rolled back or overtaken."""
-        if self._writer is None and not self._lake.exists(self.name):
+    def settle(self, main: TableStore) -> None:
+        """Remove letters of attempts that `main` does not know and can never learn of: crashed, lost, rolled back."""
+        self._own = None
+        if self._writer is None and not self.exists():
             return
         store = self._open().store
+        # In this order: whatever head a letter was built on, the table has had it by the time we look there.
         store.refresh()
-        orphans = self._orphans(store, main)
-        if orphans:
-            # Run ids and batch numbers are our own: no quoting can be broken.
-            conditions = " OR ".join(f"(run = '{one.run}' AND batch = {one.batch})" for one in orphans)
-            with catalog_errors(f"clearing {self.name}"):
-                self._lake.spark.sql(f"DELETE FROM {self._lake.identifier(self.name)} WHERE {conditions}")  # noqa: S608
-            store.refresh()
+        main.refresh()
+        self._verdict = judge_letters(store, main, OWN, SETTLED)
+        if self._verdict.orphans:
+            self.remove(self._verdict.orphans)
+
+    def tidy(self, main: TableStore, *, lost: bool) -> None:
+        """Once the batch is published, attempts that were open before are decided; once it is lost, ours is."""
+        if self._verdict.open or lost:
+            with suppress(LodeError):  # the next batch settles again
+                self.settle(main)
 
     def attestation(self) -> dict[str, str]:
-        """What the batch's snapshot says of its dead letters: everything up to this snapshot belongs to it."""
-        head = self._writer.store.head() if self._writer else None
-        return {ATTESTED: str(head.id)} if head else {}
+        """What the batch's snapshot says of its dead letters."""
+        own = {OWN: self._own} if self._own else {}
+        settled = {SETTLED: str(self._verdict.settled)} if self._verdict.settled is not None else {}
+        return {**own, **settled}
 
-    def publish(self, letters: DataFrame, stamp: Stamp, contract: str | None) -> None:
-        """Commit the letters of one batch."""
-        rows = self._rows(letters, stamp, contract)
+    def publish(self, letters: DataFrame, stamp: Stamp, head: int, contract: str | None) -> None:
+        """Commit the letters of a batch that builds on the snapshot `head` of its table."""
         for _ in range(5):
+            # Each attempt has its own name: one whose answer was lost may still land, beside the next.
+            attempt = uuid.uuid4().hex[:12]
+            marked = replace(stamp, notes={**stamp.notes, ATTEMPT: attempt, BASE: str(head)})
             writer = self._open()
             try:
-                staged = writer.stage(
-                    writer.begin(), stamp, lambda branch, properties: self._append(rows, branch, properties)
-                )
+                write = partial(self.append, letters, marked, contract)
+                staged = writer.stage(writer.begin(), marked, write)
                 reach("dead.staged", self._table)
                 writer.publish(staged)
-                writer.store.refresh()
-                return
             except Moved:
                 continue
-        raise CatalogUnavailable(f"{self.name} keeps moving", why="maintenance changed it five times in a row")
+            self._own = attempt
+            return
+        raise CatalogUnavailable(f"{self.name} keeps moving", why="it was changed five times in a row")
 
-    def _orphans(self, store: TableStore, main: Stamp | None) -> list[Stamp]:
-        attested = main.notes.get(ATTESTED) if main else None
-        found: list[Stamp] = []
-        for snapshot in store.ancestors(store.head()):
-            if attested is not None and snapshot.id == int(attested):
-                return found
-            if snapshot.stamp is not None:
-                found.append(snapshot.stamp)
-        # The attested snapshot has expired: what is as old as the table's own last batch belongs to it.
-        return [one for one in found if main is None or attested is None or one.batch > main.batch]
+    def exists(self) -> bool:
+        return self._lake.exists(self.name)
 
-    def _rows(self, letters: DataFrame, stamp: Stamp, contract: str | None) -> DataFrame:
-        carried = letters.schema[CARRIED].dataType
-        coordinates = _coordinates(carried)
-        return letters.select(
-            *[column.alias(name) for name, column in coordinates.items()],
-            col(REASONS).alias("reasons"),
-            lit(contract).cast("string").alias("contract"),
-            lit(stamp.run).alias("run"),
-            lit(stamp.batch).cast("bigint").alias("batch"),
-            current_timestamp().alias("dead_at"),
-            lit("open").alias("state"),
-        )
+    def create(self) -> TableStore:
+        return self._lake.open(self.name, DDL)
 
-    def _append(self, rows: DataFrame, branch: str, properties: Mapping[str, str]) -> None:
-        self._lake.append(self.name, rows, branch, properties)
+    def append(
+        self, letters: DataFrame, stamp: Stamp, contract: str | None, branch: str, properties: Mapping[str, str]
+    ) -> None:
+        self._lake.append(self.name, _rows(letters, stamp, contract), branch, properties)
+
+    def remove(self, attempts: Iterable[str]) -> None:
+        # Attempts are named by us, so no quoting can be broken; and short, so that whole files go at once.
+        names = ", ".join(f"'{one}'" for one in attempts)
+        with catalog_errors(f"clearing {self.name}"):
+            self._lake.spark.sql(f"DELETE FROM {self._lake.identifier(self.name)} WHERE attempt IN ({names})")  # noqa: S608
 
     def _open(self) -> Writer:
         if self._writer is None:
-            self._writer = Writer(self._lake.open(self.name, DDL), self._run, alone=False)
-            self._writer.sweep()
+            writer = Writer(self.create(), self._run, alone=False)
+            writer.sweep()
+            self._writer = writer
         return self._writer
+
+
+def _rows(letters: DataFrame, stamp: Stamp, contract: str | None) -> DataFrame:
+    coordinates = _coordinates(letters.schema[CARRIED].dataType)
+    return letters.select(
+        *[column.alias(name) for name, column in coordinates.items()],
+        col(REASONS).alias("reasons"),
+        lit(contract).cast("string").alias("contract"),
+        lit(stamp.run).alias("run"),
+        lit(stamp.batch).cast("bigint").alias("batch"),
+        lit(stamp.notes[ATTEMPT]).alias("attempt"),
+        current_timestamp().alias("dead_at"),
+        lit("open").alias("state"),
+    )
 
 
 def _coordinates(carried: object) -> dict[str, Column]:

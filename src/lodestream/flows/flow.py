@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lodestream.errors import CatalogUnavailable, LodeError, SourceChanged
+from lodestream.errors import AnotherWriter, CatalogUnavailable, LodeError, SourceChanged
 from lodestream.failpoints import reach
 from lodestream.pipeline import Table
 from lodestream.sources.source import Position, Source
@@ -53,8 +53,12 @@ class Batch(ABC):
     def write(self, branch: str, properties: Mapping[str, str]) -> None:
         """Write the rows to the branch in one snapshot that carries the properties."""
 
-    def companions(self, stamp: Stamp) -> None:
-        """Commit what must be visible no later than the batch: its dead letters."""
+    def companions(self, stamp: Stamp, head: int) -> None:
+        """Commit what must be visible no later than the batch, which builds on `head`: its dead letters."""
+        return
+
+    def tidy(self, *, lost: bool) -> None:
+        """Called once the batch is decided: published, or lost to another run. Must not raise."""
         return
 
     def audit(self, snapshot: Snapshot) -> None:
@@ -201,7 +205,7 @@ class Flow(ABC):
         try:
             made = time.perf_counter()
             stamp = self._stamp(base, span, batch, accepted)
-            batch.companions(stamp)
+            batch.companions(stamp, base.head)
             reach("companions.after", self.name)
             stamp = replace(stamp, notes={**stamp.notes, **batch.notes()})
             staged = self.writer.stage(base, stamp, batch.write)
@@ -209,6 +213,10 @@ class Flow(ABC):
             self._audit(batch, staged)
             self.writer.publish(staged)
             done = time.perf_counter()
+            batch.tidy(lost=False)
+        except AnotherWriter:
+            batch.tidy(lost=True)
+            raise
         finally:
             batch.release()
         seconds = {"make": made - began, "stage": wrote - made, "publish": done - wrote, "total": done - began}

@@ -69,7 +69,7 @@ class SilverFlow(Flow):
         frames = {source.name: source.read(span.since[source.name], span.to[source.name]) for source in self.sources}
         if not self._judges:
             return AppendBatch(self.lake, self.name, self._transformed(frames), span.rows, exact=False)
-        self.dead.settle(span.previous)
+        self.dead.settle(self.writer.store)
         return SilverBatch(self, frames, span)
 
     @property
@@ -139,11 +139,14 @@ class SilverBatch(Batch):
     def notes(self) -> Mapping[str, str]:
         return self._flow.dead.attestation()
 
-    def companions(self, stamp: Stamp) -> None:
+    def tidy(self, *, lost: bool) -> None:
+        self._flow.dead.tidy(self._flow.writer.store, lost=lost)
+
+    def companions(self, stamp: Stamp, head: int) -> None:
         if self.counts["dead"]:
             contract = self._flow.contract
             letters = self._judged.where(size(REASONS) > 0)
-            self._flow.dead.publish(letters, stamp, contract.title if contract else None)
+            self._flow.dead.publish(letters, stamp, head, contract.title if contract else None)
 
     def release(self) -> None:
         for frame in self._kept:

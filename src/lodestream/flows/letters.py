@@ -1,0 +1,71 @@
+"""Which dead letters belong to a table: decided by the table's own history, never by time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lodestream.tables.snapshot import Snapshot, Stamp
+from lodestream.tables.store import TableStore
+
+# In a dead-letter snapshot: the name of the attempt, and the table's snapshot that the attempt was built on.
+ATTEMPT = "attempt"
+BASE = "base"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    orphans: tuple[str, ...] = ()
+    """Attempts that can no longer be published."""
+    open: tuple[str, ...] = ()
+    """Attempts that their run, if it lives, may still publish."""
+    settled: int | None = None
+    """The newest dead-letter snapshot up to which everything is decided."""
+
+
+def judge_letters(dead: TableStore, main: TableStore, own: str, settled: str) -> Verdict:
+    """Hold the letters against the table's history; `own` and `settled` are the notes in its stamps."""
+    orphans: list[str] = []
+    pending: list[str] = []
+    head, dead_head = main.head(), dead.head()
+    mark = dead_head.id if dead_head else None
+    recent, complete = _since(dead, _last_note(main, settled))
+    for snapshot in recent:
+        letter = snapshot.stamp
+        if letter is None or ATTEMPT not in letter.notes:
+            continue
+        if head is not None and letter.notes[BASE] == str(head.id):
+            pending.append(letter.notes[ATTEMPT])
+            mark = snapshot.parent
+        elif not _published(letter, main, own, complete):
+            orphans.append(letter.notes[ATTEMPT])
+    return Verdict(tuple(orphans), tuple(pending), mark)
+
+
+def _last_note(main: TableStore, key: str) -> str | None:
+    stamp = next(_stamps(main), None)
+    return stamp.notes.get(key) if stamp else None
+
+
+def _stamps(main: TableStore) -> Iterator[Stamp]:
+    return (one.stamp for one in main.ancestors(main.head()) if one.stamp is not None)
+
+
+def _since(dead: TableStore, settled: str | None) -> tuple[list[Snapshot], bool]:
+    """Newest first, down to what was settled; False when that has expired and older ones may be among them."""
+    found: list[Snapshot] = []
+    for snapshot in dead.ancestors(dead.head()):
+        if settled is not None and snapshot.id == int(settled):
+            return found, True
+        found.append(snapshot)
+    return found, settled is None
+
+
+def _published(letter: Stamp, main: TableStore, own: str, complete: bool) -> bool:
+    for stamp in _stamps(main):
+        if stamp.notes.get(own) == letter.notes[ATTEMPT]:
+            return True
+        if stamp.batch <= letter.batch:
+            return False
+    # The history of that batch has expired. Letters that came after it was settled are late; older ones stay.
+    return not complete
