@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -26,25 +27,28 @@ def plan(call: Call) -> int:
     from lodestream.engine import make_plan, open_project
 
     made = make_plan(open_project(call.config))
-    call.screen.show(made, plan_table(made.tables), *map(_finding_text, made.findings))
+    call.screen.show(made, plan_table(made.tables, call.config.root), *map(_finding_text, made.findings))
     return 2 if made.blocked else 0
 
 
-def plan_table(tables: Sequence[PlannedTable]) -> Table:
-    shown = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("table", "from", "kept current by", "why", "every", "owner"):
-        shown.add_column(title, overflow="fold")
+def plan_table(tables: Sequence[PlannedTable], root: Path) -> Table:
+    shown = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    shown.add_column("table", no_wrap=True)
+    shown.add_column("from", overflow="fold")
+    shown.add_column("kept current by", overflow="fold", ratio=1)
+    shown.add_column("owner", no_wrap=True)
     for one in tables:
-        every = format_duration(one.every) if one.every is not None else ""
         name = Text(one.name, style=TIER_STYLES.get(one.tier, ""))
-        shown.add_row(
-            name, ", ".join(one.inputs) or one.source or "", one.strategy, _reason(one), every, one.owner or ""
-        )
+        source = "\n".join(one.inputs) or (one.source or "").replace(f"{root}/", "")
+        shown.add_row(name, source, _way(one), one.owner or "")
     return shown
 
 
-def _reason(one: PlannedTable) -> str:
-    return f"{one.reason}\ncheaper: {one.cheaper}" if one.cheaper else one.reason
+def _way(one: PlannedTable) -> Text:
+    text = Text(one.strategy, style="bold")
+    every = f", every {format_duration(one.every)}" if one.every is not None else ""
+    text.append(f"{every}: {one.reason}", style="not bold")
+    return text.append(f"\ncheaper: {one.cheaper}", style="not bold dim") if one.cheaper else text
 
 
 def _finding_text(finding: Finding) -> Text:
