@@ -10,6 +10,9 @@ from typing import Any
 from lodestream.config import Config, load_config
 from lodestream.engine import RunEnd, open_project, run_pipeline
 from lodestream.tables.inspect import Inspector
+from lodestream.tables.memory import MemoryStore, MemoryTable
+
+__all__ = ["MemoryStore", "MemoryTable", "Ran", "run_once"]
 
 _LEFT_OUT = (".lode", "__pycache__", ".git", ".venv", ".pytest_cache")
 
