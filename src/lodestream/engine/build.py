@@ -40,51 +40,51 @@ class Builder:
     def __init__(self, project: Project, spark: SparkSession, run: str, bootstrap: str) -> None:
         self._project = project
         self._config: Config = project.config
-        self._lake = Lake(spark, project.config.catalog.name)
+        self._spark = spark
         self._run = run
         self._bootstrap = bootstrap
         self._admins: dict[str, KafkaAdmin] = {}
 
     def flow(self, table: Table) -> Flow:
+        # A session of its own: settings and temporary views of flows that run side by side must not meet.
+        lake = Lake(self._spark.newSession(), self._config.catalog.name)
         if table.kind == "reference":
-            return self._reference(table)
+            return self._reference(lake, table)
         if table.tier == "bronze":
-            return self._bronze(table)
+            return self._bronze(lake, table)
         if table.tier == "silver":
-            return self._silver(table)
-        return self._gold(table)
+            return self._silver(lake, table)
+        return self._gold(lake, table)
 
-    def _bronze(self, table: Table) -> Flow:
+    def _bronze(self, lake: Lake, table: Table) -> Flow:
         if isinstance(table.source, Kafka):
-            return BronzeFlow(self._lake, table, self._run, self._kafka(table, table.source), BRONZE_DDL)
+            return BronzeFlow(lake, table, self._run, self._kafka(lake, table, table.source), BRONZE_DDL)
         raise DeclarationError(f"{table.name}: {type(table.source).__name__} cannot be read")
 
-    def _kafka(self, table: Table, declared: Kafka) -> Source:
+    def _kafka(self, lake: Lake, table: Table, declared: Kafka) -> Source:
         bootstrap = declared.bootstrap or self._bootstrap
         options = {**self._config.kafka.options, **declared.options}
         if bootstrap not in self._admins:
             self._admins[bootstrap] = KafkaAdmin(bootstrap, native_settings(options))
         group = f"lode-{self._project.pipeline.name}-{table.name}"
-        return KafkaSource(
-            self._lake.spark, declared, self._admins[bootstrap], java_settings(bootstrap, options), group
-        )
+        return KafkaSource(lake.spark, declared, self._admins[bootstrap], java_settings(bootstrap, options), group)
 
-    def _reference(self, table: Table) -> Flow:
+    def _reference(self, lake: Lake, table: Table) -> Flow:
         contract = contract_of(table)
         if not isinstance(table.source, Files):
             raise DeclarationError(f"{table.name} names no file")
-        source = ReferenceFile(self._lake.spark, table.source, contract.ddl() if contract else None)
-        return ReferenceFlow(self._lake, table, self._run, source, contract)
+        source = ReferenceFile(lake.spark, table.source, contract.ddl() if contract else None)
+        return ReferenceFlow(lake, table, self._run, source, contract)
 
-    def _silver(self, table: Table) -> Flow:
+    def _silver(self, lake: Lake, table: Table) -> Flow:
         graph = self._project.graph
         lookups = graph.lookups(table.name)
         inputs = graph.inputs(table.name)
         sources: list[Source] = [
-            WholeTable(self._lake, name) if name in lookups else AppendedRows(self._lake, name) for name in inputs
+            WholeTable(lake, name) if name in lookups else AppendedRows(lake, name) for name in inputs
         ]
         return SilverFlow(
-            self._lake,
+            lake,
             table,
             self._run,
             sources,
@@ -102,7 +102,7 @@ class Builder:
         codec = codec_for(table.decode, contract.fields if contract else None, root=folder)
         return partial(decode_frame, codec=codec)
 
-    def _gold(self, table: Table) -> Flow:
+    def _gold(self, lake: Lake, table: Table) -> Flow:
         inputs = self._project.graph.inputs(table.name)
         appended = [name for name in inputs if append_only(self._project.graph, name)]
-        return GoldFlow(self._lake, table, self._run, inputs=inputs, appended=appended)
+        return GoldFlow(lake, table, self._run, inputs=inputs, appended=appended)

@@ -10,6 +10,7 @@ from typing import Any
 
 from lodestream.errors import AnotherWriter, CatalogUnavailable, LodeError, SourceChanged
 from lodestream.failpoints import reach
+from lodestream.flows.tuning import Tuning
 from lodestream.pipeline import Table
 from lodestream.sources.source import Position, Source
 from lodestream.tables.iceberg import IcebergStore
@@ -75,7 +76,10 @@ class Batch(ABC):
 
 
 class Flow(ABC):
-    """Keeps one table up to date. `prepare` once, then `step` as often as there is something new."""
+    """Keeps one table up to date. `prepare` once, then `step` as often as there is something new.
+
+    The lake's session belongs to this flow alone: its settings follow the size of each batch.
+    """
 
     def __init__(self, lake: Lake, table: Table, run: str, sources: Sequence[Source]) -> None:
         self.lake = lake
@@ -83,6 +87,7 @@ class Flow(ABC):
         self.run = run
         self.name = table.name
         self.sources = tuple(sources)
+        self._tuning = Tuning(lake.spark)
         self._writer: Writer | None = None
         self._positions: Mapping[str, Position] | None = None
 
@@ -201,6 +206,7 @@ class Flow(ABC):
         return Span(since, to, waiting, caught_up, base.stamp) if waiting or pin else None
 
     def _run_batch(self, base: Base, span: Span, began: float, *, accepted: bool = False) -> Published:
+        self._tuning.fit(span.rows)
         batch = self.make(span) if span.rows else self.empty(span)
         try:
             made = time.perf_counter()

@@ -36,8 +36,7 @@ class GoldFlow(Flow):
     """`streams` are inputs whose appended rows say everything; all others are read whole."""
 
     def __init__(self, lake: Lake, table: Table, run: str, *, inputs: Sequence[str], appended: Sequence[str]) -> None:
-        # The plan's views have fixed names: a session of its own keeps flows that run side by side apart.
-        super().__init__(Lake(lake.spark.newSession(), lake.catalog), table, run, ())
+        super().__init__(lake, table, run, ())
         self.inputs = tuple(inputs)
         self._appended = frozenset(appended)
         self.plan: GoldPlan | None = None
@@ -90,9 +89,10 @@ class GoldFlow(Flow):
             else:
                 self.lake.whole(source.name, to["snapshot"]).createOrReplaceTempView(now_view(source.name))
         self.lake.whole(self.name).createOrReplaceTempView(GOLD)
-        for view, sql in ((STATE, plan.unpack_sql), (DELTA, plan.delta_sql), (FOLDED, plan.fold_sql)):
-            spark.sql(sql or "").createOrReplaceTempView(view)
-        return spark.sql(plan.store_sql or "")
+        steps = ((STATE, plan.unpack_sql), (DELTA, plan.delta_sql), (FOLDED, plan.fold_sql))
+        # One statement: each further one would be parsed and analysed on its own.
+        chain = ", ".join(f"{view} AS ({sql})" for view, sql in steps)
+        return spark.sql(f"WITH {chain} {plan.store_sql}")
 
     def _rebuilt(self, whole: Mapping[str, DataFrame]) -> DataFrame:
         if self.plan is None:
