@@ -14,7 +14,7 @@ from lodestream.cli.commands.plan import TIER_STYLES
 from lodestream.cli.commands.status import seconds
 
 if TYPE_CHECKING:
-    from lodestream.demo import PeakMemory
+    from lodestream.demo.memory import PeakMemory
     from lodestream.demo.watch import Watch
     from lodestream.engine import TableStatus
 

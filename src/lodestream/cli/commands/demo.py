@@ -11,14 +11,15 @@ from rich.live import Live
 from rich.text import Text
 
 from lodestream.cli.call import Call, LodeCommand, pass_call
-from lodestream.cli.commands.events import event_line
 from lodestream.cli.commands.run import show_failures, stop_on_signals
 from lodestream.cli.commands.status import status_table
 from lodestream.cli.demo_screen import DemoScreen
+from lodestream.cli.event_line import event_line
 from lodestream.cli.look_around import look_around
 
 if TYPE_CHECKING:
-    from lodestream.demo import Demo, PeakMemory
+    from lodestream.demo.memory import PeakMemory
+    from lodestream.demo.show import Demo
 
 
 @click.command(
@@ -38,7 +39,9 @@ if TYPE_CHECKING:
 @pass_call
 def demo(call: Call, once: bool, events: int, rate: float, seed: int, keep: Path | None) -> int:
     """Stream New York taxi trips through Bronze, Silver and Gold, live, until Ctrl-C."""
-    from lodestream.demo import Demo, DemoFolder, PeakMemory, Seconds
+    from lodestream.demo.folder import DemoFolder
+    from lodestream.demo.memory import PeakMemory
+    from lodestream.demo.show import Demo, Seconds
 
     clock = Seconds(began=time.monotonic())
     folder = DemoFolder.of(keep)
@@ -51,7 +54,7 @@ def demo(call: Call, once: bool, events: int, rate: float, seed: int, keep: Path
 
 
 def _once(call: Call, demo: Demo, memory: PeakMemory) -> int:
-    from lodestream.demo import events_in_topic, summary
+    from lodestream.demo.show import events_in_topic, summary
     from lodestream.engine import read_status
 
     progress = call.screen.progress()

@@ -5,17 +5,15 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 
 import click
-from rich.text import Text
 
 from lodestream.cli.call import Call, LodeCommand, pass_call
+from lodestream.cli.event_line import event_line
 from lodestream.observe.events import Event, read_events
 
 _FOLLOW_SECONDS = 0.5
-_STYLES = {"batch.published": "green", "flow.retry": "yellow", "flow.stopped": "bold red", "batch.refused": "bold red"}
 
 
 @click.command(
@@ -45,14 +43,6 @@ def events(call: Call, last: int, table: str | None, name: str | None, run: str 
     if follow and not call.json:
         for event in _news(state_dir, shown[-1].time if shown else 0.0, run, table, name):
             call.screen.out.print(event_line(event))
-
-
-def event_line(event: Event) -> Text:
-    """One event as a person reads it."""
-    moment = datetime.fromtimestamp(event.time).strftime("%H:%M:%S.%f")[:-3]
-    text = Text(f"{moment} ", style="dim")
-    text.append(event.name, style=_STYLES.get(event.name, "cyan"))
-    return text.append(event.line().removeprefix(event.name), style="default")
 
 
 def _news(state_dir: Path, since: float, run: str | None, table: str | None, name: str | None) -> Iterator[Event]:

@@ -13,7 +13,7 @@ import click
 from rich.text import Text
 
 from lodestream.cli.call import Call, LodeCommand, pass_call
-from lodestream.cli.commands.events import event_line
+from lodestream.cli.event_line import event_line
 from lodestream.cli.failure import error_text
 from lodestream.cli.screen import error_json, print_json
 from lodestream.observe.events import Event

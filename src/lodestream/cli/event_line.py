@@ -1,0 +1,46 @@
+"""One event as a person reads it; `--json` has every field."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from rich.text import Text
+
+from lodestream.observe.events import Event
+
+_STYLES = {
+    "batch.published": "green",
+    "flow.retry": "yellow",
+    "flow.stopped": "bold red",
+    "batch.refused": "bold red",
+    "gap.accepted": "yellow",
+}
+
+
+def event_line(event: Event) -> Text:
+    text = Text(f"{datetime.fromtimestamp(event.time):%H:%M:%S} ", style="dim")
+    text.append(event.name, style=_STYLES.get(event.name, "cyan"))
+    if event.table:
+        text.append(f" {event.table}", style="default bold")
+    return text.append(_said(event), style="default")
+
+
+def _said(event: Event) -> str:
+    fields = event.fields
+    if event.name == "batch.published":
+        return f" {_batch(fields)}"
+    if "what" in fields:
+        # A table's name may stand in the message too; the first line is enough here.
+        return f" {fields.get('error')}: {str(fields['what']).splitlines()[-1]}"
+    shown = {key: value for key, value in fields.items() if isinstance(value, str | int | float)}
+    return "".join(f" {key}={value}" for key, value in shown.items() if key != "traceback")
+
+
+def _batch(fields: Any) -> str:
+    rows, parts = fields["rows"], []
+    for name in ("dead", "filtered", "duplicates", "warned"):
+        if rows.get(name):
+            parts.append(f"{rows[name]:,} {name}")
+    beside = f" ({', '.join(parts)})" if parts else ""
+    return f"batch {fields['batch']:,}: {rows.get('out', 0):,} rows{beside} in {fields['ms']['total'] / 1000:.2f} s"
