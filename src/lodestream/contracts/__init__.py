@@ -2,7 +2,7 @@
 
 from lodestream.contracts.annotations import Key
 from lodestream.contracts.conform import Conformed, conform
-from lodestream.contracts.model import Contract, Field, Limits, Masking, Reading, Rule, Threshold
+from lodestream.contracts.model import Contract, Field, Limits, Masking, Reading, Rule, Threshold, rule
 from lodestream.contracts.odcs_read import load_contract, parse_contract
 from lodestream.contracts.odcs_write import contract_yaml, write_contract
 from lodestream.contracts.python_source import python_source
@@ -27,5 +27,6 @@ __all__ = [
     "load_contract",
     "parse_contract",
     "python_source",
+    "rule",
     "write_contract",
 ]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from lodestream.config.duration import format_duration, parse_duration
 from lodestream.contracts import quoting
@@ -131,6 +131,20 @@ class Rule:
     column: str | None = None
     extras: Mapping[str, Any] = field(default_factory=dict, hash=False)
     line: int | None = field(default=None, compare=False, repr=False)
+
+
+def rule(name: str, expression: str, then: str = "quarantine", *, description: str | None = None) -> Rule:
+    """A rule as one says it: `rule("paid", "fare > 0", "fail above 5 % over 1 min")`."""
+    action, threshold = parse_action(then)
+    return Rule(name, expression, action, threshold, description)
+
+
+def parse_action(text: str) -> tuple[Action, Threshold | None]:
+    """`quarantine`, or `fail above 5 % over 1 min`. Raises ValueError with what is wrong."""
+    action, _, limit = text.partition(" above ")
+    if action not in ("warn", "quarantine", "fail"):
+        raise ValueError(f'"{text}" is not an action: write warn, quarantine or fail, or "fail above 5 %"')
+    return cast(Action, action), Threshold.parse(limit) if limit else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 from lodestream.contracts import odcs_terms as terms
-from lodestream.contracts.document import Place
-from lodestream.contracts.model import Action, Rule, Threshold
+from lodestream.contracts.document import Place, nearest
+from lodestream.contracts.model import Action, Rule, Threshold, parse_action
 
 _MODELLED = ("name", "description", "type", "engine", "implementation")
 _COUNT = re.compile(
@@ -54,11 +54,12 @@ def _own_rule(
     parts = _implementation(entries["implementation"], what) if "implementation" in entries else {}
     if "expression" not in parts:
         place.wrong(f"{what} has no expression", "write implementation: {expression: fare_amount >= 0}")
+    action, threshold = _action(parts, what)
     return Rule(
         name=_name(place, plain, what),
         expression=parts["expression"].text(f"expression of {what}") if "expression" in parts else "true",
-        action=_action(parts, what),
-        threshold=_threshold(parts, what),
+        action=action,
+        threshold=threshold,
         description=plain.get("description"),
         column=column,
         extras={key: value for key, value in plain.items() if key not in _MODELLED},
@@ -81,18 +82,25 @@ def _name(place: Place, plain: Mapping[str, Any], what: str) -> str:
     return what
 
 
-def _action(parts: Mapping[str, Place], what: str) -> Action:
+def _action(parts: Mapping[str, Place], what: str) -> tuple[Action, Threshold | None]:
+    """`action: fail above 5 %` says both; a `threshold` of its own is the longer way to say it."""
+    limit = _threshold(parts, what)
     if "action" not in parts:
-        return "quarantine"
-    return cast(Action, parts["action"].choice(f"action of {what}", terms.ACTIONS))
+        return "quarantine", limit
+    text = parts["action"].text(f"action of {what}")
+    try:
+        action, threshold = parse_action(text)
+    except ValueError as wrong:
+        parts["action"].wrong(f"action of {what}: {wrong}", nearest(text, terms.ACTIONS))
+        return "quarantine", limit
+    return action, threshold or limit
 
 
 def _threshold(parts: Mapping[str, Place], what: str) -> Threshold | None:
     if "threshold" not in parts:
         return None
-    text = parts["threshold"].text(f"threshold of {what}")
     try:
-        return Threshold.parse(text)
+        return Threshold.parse(parts["threshold"].text(f"threshold of {what}"))
     except ValueError as wrong:
         parts["threshold"].wrong(str(wrong))
         return None

@@ -149,7 +149,7 @@ def test_a_rule_may_use_what_spark_knows(expression: str) -> None:
 
 def test_wrong_actions_and_limits_of_a_rule_are_named() -> None:
     error = str(refused(rule("fare > 0", "          action: drop\n          threshold: a few\n")))
-    assert "action of quality check 1 of trips cannot be drop" in error
+    assert 'action of quality check 1 of trips: "drop" is not an action' in error
     assert '"a few" is not a limit' in error
 
 
@@ -184,3 +184,10 @@ def test_one_of_several_schema_objects_is_chosen_by_name() -> None:
     )
     assert parse_contract(text, "b").dataset == "b"
     assert "has 2 schema objects" in str(refused(text))
+
+
+def test_an_action_may_say_its_limit() -> None:
+    (short,) = parse_contract(rule("fare > 0", "          action: fail above 5 % over 1 min\n")).rules
+    (long,) = parse_contract(rule("fare > 0", "          action: fail\n          threshold: 5 % over 1 min\n")).rules
+    assert short == long
+    assert (short.action, str(short.threshold)) == ("fail", "5 % over 1 min")
