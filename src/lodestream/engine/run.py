@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from lodestream.engine.build import Builder, new_run
 from lodestream.engine.driver import Driver
+from lodestream.engine.event_table import EventTable
 from lodestream.engine.failures import Backoff
 from lodestream.engine.project import Project
 from lodestream.engine.runner import FlowEnd, Runner
@@ -45,6 +46,7 @@ def run_pipeline(
     once: bool = False,
     only: Sequence[str] = (),
     accept_gaps: Sequence[str] = (),
+    adopt: Sequence[str] = (),
     progress: Progress | None = None,
     on_event: Callable[[Event], None] | None = None,
     stop: threading.Event | None = None,
@@ -54,13 +56,13 @@ def run_pipeline(
     progress = progress or SilentProgress()
     stop = stop or threading.Event()
     graph = project.graph.select(only) if only else project.graph
-    accepted = {table.name for table in project.graph.select(accept_gaps)} if accept_gaps else set()
+    decided = Decisions(_named(graph, accept_gaps), _named(graph, adopt))
     bootstrap = _bootstrap(project, graph, progress)
     spark = spark or start_session(project.config, app_name=f"lode-{project.pipeline.name}", progress=progress)
     run = new_run()
     events = EventLog(events_folder(project.config.state_dir), run, on_event)
     events.emit("run.started", pipeline=project.pipeline.name, tables=list(graph.names), once=once, pid=os.getpid())
-    runners = _runners(project, graph, Builder(project, spark, run, bootstrap), events, once, accepted)
+    runners = _runners(project, graph, Builder(project, spark, run, bootstrap), events, once, decided)
     driver = Driver(
         runners,
         {name: graph.readers(name) for name in graph.names},
@@ -69,6 +71,8 @@ def run_pipeline(
         stop=stop,
         abandon=spark.sparkContext.cancelAllJobs,
     )
+    table = EventTable(spark, project.config.catalog.name, events)
+    table.start()
     try:
         driver.run()
     finally:
@@ -76,12 +80,25 @@ def run_pipeline(
             runner.flow.close()
     end = RunEnd(run, _reason(runners, once, stop), {runner.name: runner.end() for runner in runners})
     events.emit("run.ended", reason=end.reason, exit_code=end.exit_code)
+    table.close()
     events.close()
     return end
 
 
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """What a person has decided for this run: each is recorded in the table it is about."""
+
+    gaps: frozenset[str]
+    adopted: frozenset[str]
+
+
+def _named(graph: Graph, patterns: Sequence[str]) -> frozenset[str]:
+    return frozenset(table.name for table in graph.select(patterns)) if patterns else frozenset()
+
+
 def _runners(
-    project: Project, graph: Graph, builder: Builder, events: EventLog, once: bool, accepted: set[str]
+    project: Project, graph: Graph, builder: Builder, events: EventLog, once: bool, decided: Decisions
 ) -> list[Runner]:
     config = project.config.engine
     runners = []
@@ -94,7 +111,8 @@ def _runners(
             sizer=Sizer(config.target if not once else max(config.target, 10.0), config.max_batch_rows),
             backoff=Backoff(config.retry_wait, config.retry_for),
             events=events,
-            accept_gap=table.name in accepted,
+            accept_gap=table.name in decided.gaps,
+            adopt=table.name in decided.adopted,
         )
         runners.append(runner)
     return runners

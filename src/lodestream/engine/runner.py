@@ -9,7 +9,7 @@ from typing import Literal
 
 from lodestream.engine.failures import Backoff, explain
 from lodestream.engine.sizing import Sizer
-from lodestream.errors import AnotherWriter, LodeError, SourceChanged, Transient
+from lodestream.errors import AnotherWriter, LodeError, NotOurTable, SourceChanged, Transient
 from lodestream.flows.flow import Flow, Published
 from lodestream.observe.events import EventLog
 
@@ -40,6 +40,7 @@ class Runner:
         backoff: Backoff,
         events: EventLog,
         accept_gap: bool = False,
+        adopt: bool = False,
     ) -> None:
         self.flow = flow
         self.name = flow.name
@@ -54,6 +55,7 @@ class Runner:
         self._backoff = backoff
         self._events = events
         self._accept_gap = accept_gap
+        self._adopt = adopt
         self._began = -math.inf
         self._woken = False
 
@@ -103,6 +105,12 @@ class Runner:
             self._accept_gap = False
             self._events.emit("gap.accepted", self.name, error=type(broken).__name__, what=broken.what, why=broken.why)
             return self.flow.accept_gap()
+        except NotOurTable as foreign:
+            if not self._adopt:
+                raise
+            self._adopt = False
+            self._events.emit("table.adopted", self.name, what=foreign.what)
+            return self.flow.adopt()
 
     def _succeeded(self, published: Published) -> None:
         self.batches += 1

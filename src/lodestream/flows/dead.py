@@ -85,12 +85,12 @@ class DeadLetters:
         settled = {SETTLED: str(self._verdict.settled)} if self._verdict.settled is not None else {}
         return {**own, **settled}
 
-    def publish(self, letters: DataFrame, stamp: Stamp, head: int, contract: str | None) -> None:
-        """Commit the letters of a batch that builds on the snapshot `head` of its table."""
+    def publish(self, letters: DataFrame, stamp: Stamp, place: str, contract: str | None) -> None:
+        """Commit the letters of a batch that builds on `place` of its table."""
         for _ in range(5):
             # Each attempt has its own name: one whose answer was lost may still land, beside the next.
             attempt = uuid.uuid4().hex[:12]
-            marked = replace(stamp, notes={**stamp.notes, ATTEMPT: attempt, BASE: str(head)})
+            marked = replace(stamp, notes={**stamp.notes, ATTEMPT: attempt, BASE: place})
             writer = self._open()
             try:
                 write = partial(self.append, letters, marked, contract)

@@ -54,8 +54,8 @@ class Batch(ABC):
     def write(self, branch: str, properties: Mapping[str, str]) -> None:
         """Write the rows to the branch in one snapshot that carries the properties."""
 
-    def companions(self, stamp: Stamp, head: int) -> None:
-        """Commit what must be visible no later than the batch, which builds on `head`: its dead letters."""
+    def companions(self, stamp: Stamp, place: str) -> None:
+        """Commit what must be visible no later than the batch, which builds on `place`: its dead letters."""
         return
 
     def tidy(self, *, lost: bool) -> None:
@@ -164,7 +164,19 @@ class Flow(ABC):
             latest = source.latest()
             if latest is not None:
                 to[source.name] = self._accepted(source, since.get(source.name), latest)
-        return self._run_batch(base, Span(since, to, 0, previous=base.stamp), time.perf_counter(), accepted=True)
+        return self._run_batch(
+            base, Span(since, to, 0, previous=base.stamp), time.perf_counter(), decision="accepted-gap"
+        )
+
+    def adopt(self) -> Published:
+        """Take over a table that holds data and no positions: its rows stay, ours begin where the source starts."""
+        base = self.writer.begin(adopt=True)
+        to: dict[str, Position] = {}
+        for source in self.sources:
+            latest = source.latest()
+            if latest is not None:
+                to[source.name] = source.start(latest)
+        return self._run_batch(base, Span({}, to, 0), time.perf_counter(), decision="adopted")
 
     def close(self) -> None:
         for source in self.sources:
@@ -205,13 +217,13 @@ class Flow(ABC):
         pin = base.stamp is None and any(source.pins_start for source in self.sources)
         return Span(since, to, waiting, caught_up, base.stamp) if waiting or pin else None
 
-    def _run_batch(self, base: Base, span: Span, began: float, *, accepted: bool = False) -> Published:
+    def _run_batch(self, base: Base, span: Span, began: float, *, decision: str | None = None) -> Published:
         self._tuning.fit(span.rows)
         batch = self.make(span) if span.rows else self.empty(span)
         try:
             made = time.perf_counter()
-            stamp = self._stamp(base, span, batch, accepted)
-            batch.companions(stamp, base.head)
+            stamp = self._stamp(base, span, batch, decision)
+            batch.companions(stamp, base.place)
             reach("companions.after", self.name)
             stamp = replace(stamp, notes={**stamp.notes, **batch.notes()})
             staged = self.writer.stage(base, stamp, batch.write)
@@ -236,10 +248,10 @@ class Flow(ABC):
             refused.fix = f"{refused.fix or ''}; the batch is kept: read {self.name}.branch_{branch}".lstrip("; ")
             raise
 
-    def _stamp(self, base: Base, span: Span, batch: Batch, accepted: bool) -> Stamp:
+    def _stamp(self, base: Base, span: Span, batch: Batch, decision: str | None) -> Stamp:
         notes: dict[str, str] = {}
-        if accepted:
-            notes["accepted-gap"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        if decision:
+            notes[decision] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         known = [source.asof(span.to[source.name]) for source in self.sources if self.drives(source)]
         moments = [moment for moment in known if moment is not None]
         if moments and len(moments) == len(known):

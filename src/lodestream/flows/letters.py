@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from lodestream.tables.snapshot import Snapshot, Stamp
 from lodestream.tables.store import TableStore
 
-# In a dead-letter snapshot: the name of the attempt, and the table's snapshot that the attempt was built on.
+# In a dead-letter snapshot: the name of the attempt, and the place of the table's `main` that it was built on.
 ATTEMPT = "attempt"
 BASE = "base"
 
@@ -27,14 +27,14 @@ def judge_letters(dead: TableStore, main: TableStore, own: str, settled: str) ->
     """Hold the letters against the table's history; `own` and `settled` are the notes in its stamps."""
     orphans: list[str] = []
     pending: list[str] = []
-    head, dead_head = main.head(), dead.head()
-    mark = dead_head.id if dead_head else None
+    place, head = main.place(), dead.head()
+    mark = head.id if head else None
     recent, complete = _since(dead, _last_note(main, settled))
     for snapshot in recent:
         letter = snapshot.stamp
         if letter is None or ATTEMPT not in letter.notes:
             continue
-        if head is not None and letter.notes[BASE] == str(head.id):
+        if letter.notes[BASE] == place:
             pending.append(letter.notes[ATTEMPT])
             mark = snapshot.parent
         elif not _published(letter, main, own, complete):

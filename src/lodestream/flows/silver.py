@@ -142,11 +142,11 @@ class SilverBatch(Batch):
     def tidy(self, *, lost: bool) -> None:
         self._flow.dead.tidy(self._flow.writer.store, lost=lost)
 
-    def companions(self, stamp: Stamp, head: int) -> None:
+    def companions(self, stamp: Stamp, place: str) -> None:
         if self.counts["dead"]:
             contract = self._flow.contract
             letters = self._judged.where(size(REASONS) > 0)
-            self._flow.dead.publish(letters, stamp, head, contract.title if contract else None)
+            self._flow.dead.publish(letters, stamp, place, contract.title if contract else None)
 
     def release(self) -> None:
         for frame in self._kept:

@@ -59,14 +59,20 @@ class IcebergStore(TableStore):
             if self.table.snapshot(branch) is not None:
                 self.table.manageSnapshots().removeBranch(branch).commit()
 
-    def fast_forward(self, branch: str, expected: int) -> None:
+    def place(self) -> str:
+        moves = self.table.history()
+        if moves.isEmpty():
+            return ""
+        last = moves.get(moves.size() - 1)
+        return f"{last.snapshotId()}@{last.timestampMillis()}"
+
+    def fast_forward(self, branch: str, place: str) -> None:
         reach("publish.swap", self.name)
         try:
             # This reads the table anew, and the commit fails when anything has changed since.
             manage = self.table.manageSnapshots()
-            head = self.head()
-            if head is None or head.id != expected:
-                raise Refused(f"main of {self.name} moved", why=f"it is at {head and head.id}, not at {expected}")
+            if self.place() != place:
+                raise Refused(f"main of {self.name} moved", why=f"it is at {self.place()}, not at {place}")
             manage.fastForwardBranch(MAIN, branch).commit()
         except Refused:
             raise

@@ -25,6 +25,7 @@ class MemoryTable:
     def __init__(self, name: str = "bronze.events") -> None:
         self.name = name
         self.version = 0
+        self.moves = 0
         self.refs: dict[str, int] = {}
         self.snapshots: dict[int, Snapshot] = {}
         self._ids = itertools.count(1)
@@ -54,6 +55,7 @@ class MemoryTable:
 
     def set(self, ref: str, snapshot_id: int) -> None:
         self.version += 1
+        self.moves += ref == MAIN
         self.refs[ref] = snapshot_id
 
     def drop(self, ref: str) -> None:
@@ -93,8 +95,8 @@ class MemoryStore(TableStore):
         self.name = table.name
         self.table = table
         self._gate = gate
-        self._refs = dict(table.refs)
-        self._known = dict(table.snapshots)
+        self._known: dict[int, Snapshot] = {}
+        self._load()
 
     def refresh(self) -> None:
         self._gate("refresh")
@@ -120,9 +122,12 @@ class MemoryStore(TableStore):
     def drop(self, branch: str) -> None:
         self._commit("drop", lambda: self.table.drop(branch))
 
-    def fast_forward(self, branch: str, expected: int) -> None:
+    def place(self) -> str:
+        return self._place
+
+    def fast_forward(self, branch: str, place: str) -> None:
         read = self._read("fast_forward")
-        if self._refs.get(MAIN) != expected or expected not in self.table.chain(self._refs.get(branch)):
+        if self._place != place or self._refs[MAIN] not in self.table.chain(self._refs.get(branch)):
             raise Refused(f"main of {self.name} moved")
         try:
             self._swap("fast_forward", read, lambda: self.table.set(MAIN, self._refs[branch]))
@@ -173,5 +178,6 @@ class MemoryStore(TableStore):
 
     def _load(self) -> None:
         self._refs = dict(self.table.refs)
+        self._place = f"{self.table.refs[MAIN]}@{self.table.moves}"
         # Like a client that has seen them: snapshots expired later stay known.
         self._known.update(self.table.snapshots)

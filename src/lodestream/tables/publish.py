@@ -31,6 +31,7 @@ class Base:
     """What a batch builds on."""
 
     head: int
+    place: str
     stamp: Stamp | None
 
 
@@ -59,7 +60,7 @@ class Writer:
     def store(self) -> TableStore:
         return self._store
 
-    def begin(self) -> Base:
+    def begin(self, *, adopt: bool = False) -> Base:
         """Where am I? Reads `main` anew, so progress that anyone rolled back or advanced is seen."""
         self._store.refresh()
         head = self._store.head()
@@ -69,9 +70,9 @@ class Writer:
                 why="its creation was interrupted between the table and its first, empty snapshot",
                 fix="retry: creation completes itself",
             )
-        stamped = last_stamped(self._store)
+        stamped = None if adopt else last_stamped(self._store)
         self._still_alone(stamped)
-        return Base(head.id, stamped.stamp if stamped else None)
+        return Base(head.id, self._store.place(), stamped.stamp if stamped else None)
 
     def stage(self, base: Base, stamp: Stamp, write: Callable[[str, dict[str, str]], None]) -> Staged:
         """Write the batch to this run's branch; nobody sees it yet."""
@@ -86,9 +87,8 @@ class Writer:
             # after it. Or a write of an earlier attempt came late. Nothing is published, redo.
             raise Moved(self._store.name)
         staged = Staged(base, snapshot, stamp)
-        head = self._store.head()
-        if head is None or head.id != base.head:
-            # A fast-forward over a rollback would succeed and undo it: stop here instead.
+        if self._store.place() != base.place:
+            # Publishing would be refused: no need to audit first.
             self._explain_refusal(staged)
         return staged
 
@@ -96,7 +96,7 @@ class Writer:
         """Fast-forward `main`; resolve a refusal or a lost answer by what the table says."""
         reach("publish.before", self._store.name)
         try:
-            self._store.fast_forward(self.branch, staged.base.head)
+            self._store.fast_forward(self.branch, staged.base.place)
             reach("publish.after", self._store.name)
         except Refused:
             self._explain_refusal(staged)

@@ -53,10 +53,14 @@ class TableStore(ABC):
         """Forget a branch; its snapshots become expirable. Dropping a missing branch is no error."""
 
     @abstractmethod
-    def fast_forward(self, branch: str, expected: int) -> None:
-        """Move `main` from the snapshot `expected` to the branch's head: the compare-and-swap of the one rule.
+    def place(self) -> str:
+        """Where `main` is, and since when: another one after every move, also after a move there and back."""
 
-        Refused when `main` is anywhere else, also on an older ancestor: that is a rollback, not to be undone.
+    @abstractmethod
+    def fast_forward(self, branch: str, place: str) -> None:
+        """Move `main` to the branch's head if it is still at `place`: the compare-and-swap of the one rule.
+
+        Refused when `main` has moved, also to an older ancestor: that is a rollback, not to be undone.
         """
 
     @abstractmethod

@@ -34,8 +34,9 @@ if TYPE_CHECKING:
 @click.option("--once", is_flag=True, help="Bring every table up to date, then exit.")
 @click.option("--only", multiple=True, metavar="PATTERN", help="Only these tables; may be given several times.")
 @click.option("--accept-gap", multiple=True, metavar="TABLE", help="Go on over a gap in this table's source.")
+@click.option("--adopt", multiple=True, metavar="TABLE", help="Take over this table, which holds rows of another's.")
 @pass_call
-def run(call: Call, once: bool, only: tuple[str, ...], accept_gap: tuple[str, ...]) -> int:
+def run(call: Call, once: bool, only: tuple[str, ...], accept_gap: tuple[str, ...], adopt: tuple[str, ...]) -> int:
     """Run the pipeline until Ctrl-C, or once."""
     from lodestream.engine import open_project, run_pipeline
 
@@ -50,6 +51,7 @@ def run(call: Call, once: bool, only: tuple[str, ...], accept_gap: tuple[str, ..
             once=once,
             only=only,
             accept_gaps=accept_gap,
+            adopt=adopt,
             progress=call.screen.progress(),
             on_event=tell,
             stop=stop,

@@ -1,0 +1,68 @@
+"""The event log as a table: `lode.events`, for queries beside the data."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+
+from pyspark.sql import SparkSession
+
+from lodestream.observe.events import Event, EventLog
+from lodestream.tables.lake import Lake
+
+log = logging.getLogger(__name__)
+
+NAME = "lode.events"
+_FACTS = "run STRING, event STRING, table STRING, batch BIGINT, rows_in BIGINT, rows_out BIGINT, facts STRING"
+DDL = f"time TIMESTAMP, {_FACTS}"
+_SCHEMA = f"micros BIGINT, {_FACTS}"
+# Seconds between two appends: a job of its own, so not with every batch.
+_INTERVAL = 60.0
+
+
+class EventTable:
+    """Appends what the log has gathered, now and then and at the end. The log file stays the complete record."""
+
+    def __init__(self, spark: SparkSession, catalog: str, events: EventLog) -> None:
+        self._lake = Lake(spark.newSession(), catalog)
+        self._events = events
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="lode-events", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def close(self) -> None:
+        """Write the rest. A catalog that is down costs the table some rows, never the run its end."""
+        self._ended.set()
+        self._thread.join(30)
+        self._flush()
+
+    def _work(self) -> None:
+        while not self._ended.wait(_INTERVAL):
+            self._flush()
+
+    def _flush(self) -> None:
+        taken = self._events.take()
+        if not taken:
+            return
+        began = time.perf_counter()
+        try:
+            self._lake.open(NAME, DDL, partition_by=["days(time)"])
+            rows = self._lake.spark.createDataFrame([_row(event) for event in taken], _SCHEMA)
+            rows = rows.selectExpr("timestamp_micros(micros) AS time", "* EXCEPT (micros)").coalesce(1)
+            rows.writeTo(self._lake.identifier(NAME)).append()
+        except Exception as error:
+            log.warning("events.unwritten rows=%d error=%s", len(taken), error)
+            return
+        log.debug("events.written rows=%d ms=%d", len(taken), (time.perf_counter() - began) * 1000)
+
+
+def _row(event: Event) -> tuple[int, str, str, str | None, int | None, int | None, int | None, str]:
+    rows = event.fields.get("rows")
+    counts = rows if isinstance(rows, dict) else {}
+    facts = json.dumps(dict(event.fields), default=str)
+    micros, batch = round(event.time * 1_000_000), event.fields.get("batch")
+    return (micros, event.run, event.name, event.table, batch, counts.get("in"), counts.get("out"), facts)
