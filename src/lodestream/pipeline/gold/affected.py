@@ -60,7 +60,7 @@ def prove_affected(query: Query) -> Affected:
     spelled = {output.name: output.name for output in query.outputs} | {o.name.lower(): o.name for o in query.outputs}
     candidates = {spelled[name]: expression for name, expression in local.items()}
     if not candidates:
-        raise NotProvableError("no column tells which rows a change touches", "add the group keys to the SELECT list")
+        raise _nowhere_local(query)
     streams = {name.lower() for name in query.statement.streams}
     refusal = NotProvableError("no key can be found from every input")
     for chosen in _choices(query, candidates, kinds, streams):
@@ -70,6 +70,17 @@ def prove_affected(query: Query) -> Affected:
             return Affected(chosen, _by_input(query.statement, found))
         refusal = NotProvableError(lost[0].reason, "carry the key in both tables, or declare one with lookup=[...]")
     raise refusal
+
+
+def _nowhere_local(query: Query) -> NotProvableError:
+    if any(not window.args.get("partition_by") for window in query.select.find_all(exp.Window)):
+        return NotProvableError(
+            "a window function runs over all rows, so one change can move every later row",
+            "partition the window by a column of the SELECT list, or read from a table with fewer rows",
+        )
+    if query.group == ():
+        return NotProvableError("its one row is made of all rows")
+    return NotProvableError("no column tells which rows a change touches", "add the group keys to the SELECT list")
 
 
 def _choices(query: Query, candidates: Wanted, kinds: Kinds, streams: set[str]) -> list[Wanted]:

@@ -23,28 +23,35 @@ def analyse(
     statement = read_statement(sql, infos)
     if force == "full":
         return _full(statement, ["it was asked for"], None)
-    refusals: list[NotProvableError] = []
+    refusals: dict[Strategy, NotProvableError] = {}
     try:
         query = read_query(statement)
-        for strategy, proof in _PROOFS.items():
-            if force in (None, strategy):
-                try:
-                    return _explained(proof(query), refusals)
-                except NotProvableError as refusal:
-                    refusals.append(refusal)
     except NotProvableError as refusal:
-        refusals.append(refusal)
+        if force:
+            raise _refused(force, refusal) from refusal
+        return _full(statement, [refusal.reason], refusal.cheaper)
+    for strategy, proof in _PROOFS.items():
+        if force in (None, strategy):
+            try:
+                return _explained(proof(query), refusals)
+            except NotProvableError as refusal:
+                refusals[strategy] = refusal
     if force:
-        raise _refused(force, refusals[-1])
-    return _full(statement, [refusal.reason for refusal in refusals], refusals[0].cheaper)
+        raise _refused(force, refusals[force])
+    return _neither(statement, refusals["delta"], refusals["affected"])
 
 
-def _explained(plan: GoldPlan, refusals: list[NotProvableError]) -> GoldPlan:
+def _explained(plan: GoldPlan, refusals: Mapping[Strategy, NotProvableError]) -> GoldPlan:
     """A slower plan says why the faster one did not fit, and what would make it fit."""
-    if not refusals:
+    if "delta" not in refusals:
         return plan
-    first = refusals[0]
+    first = refusals["delta"]
     return replace(plan, reason=f"{plan.reason}; not by delta, because {first.reason}", cheaper=first.cheaper)
+
+
+def _neither(statement: Statement, delta: NotProvableError, affected: NotProvableError) -> GoldPlan:
+    reasons = [f"a delta is not provable ({delta.reason})", f"nor are affected keys ({affected.reason})"]
+    return _full(statement, reasons, affected.cheaper or delta.cheaper)
 
 
 def _refused(strategy: Strategy, refusal: NotProvableError) -> DeclarationError:
@@ -56,10 +63,9 @@ def _refused(strategy: Strategy, refusal: NotProvableError) -> DeclarationError:
 
 
 def _full(statement: Statement, reasons: list[str], cheaper: str | None) -> GoldPlan:
-    unique = "; ".join(dict.fromkeys(reasons))
     return GoldPlan(
         strategy="full",
-        reason=f"recomputed as a whole, because {unique}",
+        reason=f"recomputed as a whole, because {', '.join(reasons)}",
         cheaper=cheaper,
         inputs=statement.inputs,
         columns=tuple(str(name) for name in statement.tree.named_selects),

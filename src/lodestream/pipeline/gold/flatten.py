@@ -12,7 +12,7 @@ from lodestream.pipeline.gold.plan import NotProvableError
 _PLAIN = {"kind", "expressions", "from_", "joins", "where", "hint", "operation_modifiers"}
 
 
-def inline_ctes(tree: exp.Query) -> exp.Query:
+def inline_ctes(tree: exp.Select) -> exp.Select:
     """Each mention of a common table expression becomes a subquery, so that only tables and subqueries remain."""
     with_ = tree.args.get("with_")
     if with_ is None:
@@ -23,7 +23,7 @@ def inline_ctes(tree: exp.Query) -> exp.Query:
     for cte in with_.expressions:
         definitions[cte.alias] = _expanded(cte.this, definitions)
     with_.pop()
-    expanded: exp.Query = _expanded(tree, definitions)
+    expanded: exp.Select = _expanded(tree, definitions)
     return expanded
 
 

@@ -85,13 +85,9 @@ def read_query(statement: Statement) -> Query:
         raise NotProvableError(
             f"the columns of {', '.join(unknown)} are not known yet", "give the table a contract, or run it once"
         )
-    if not isinstance(tree, exp.Select):
-        raise NotProvableError(
-            f"{tree.key.upper()} combines several queries", "make one table per query and combine them in a view"
-        )
     names = _output_names(tree, statement.infos)
     notes = _without_order(tree)
-    select = flatten(_select(inline_ctes(_qualified(tree, statement.infos))))
+    select = flatten(inline_ctes(_qualified(_as_select(tree), statement.infos)))
     _refuse_unresolved(select)
     outputs = tuple(
         Output(names.get(item.alias_or_name.lower(), item.alias_or_name), item.unalias()) for item in select.expressions
@@ -99,8 +95,8 @@ def read_query(statement: Statement) -> Query:
     return Query(select, outputs, group_of(select), statement, notes)
 
 
-def _without_order(select: exp.Select) -> tuple[str, ...]:
-    if not select.args.get("from_"):
+def _without_order(select: exp.Query) -> tuple[str, ...]:
+    if isinstance(select, exp.Select) and not select.args.get("from_"):
         raise NotProvableError("it reads no table")
     if select.args.get("limit") or select.args.get("offset"):
         raise NotProvableError(
@@ -112,10 +108,17 @@ def _without_order(select: exp.Select) -> tuple[str, ...]:
     return ("ORDER BY is ignored: a table has no order, its readers do",) if ordered else ()
 
 
-def _select(tree: exp.Query) -> exp.Select:
-    if not isinstance(tree, exp.Select):
-        raise NotProvableError("it is not a plain SELECT")
-    return tree
+def _as_select(tree: exp.Query) -> exp.Select:
+    """A UNION is read like a subquery, so that what holds for its branches is found in one place."""
+    if isinstance(tree, exp.Select):
+        return tree
+    if not isinstance(tree, exp.Union):
+        raise NotProvableError(f"{tree.key.upper()} compares two queries as wholes")
+    with_ = tree.args.get("with_")
+    select = exp.select("*").from_(exp.Subquery(this=tree, alias=exp.TableAlias(this=exp.to_identifier("_lode_all"))))
+    if with_ is not None:
+        select.set("with_", with_.pop())
+    return select
 
 
 def group_of(select: exp.Select) -> tuple[exp.Expr, ...] | None:
@@ -128,31 +131,29 @@ def group_of(select: exp.Select) -> tuple[exp.Expr, ...] | None:
             return ()
         plain = not any(item.find(exp.Window) for item in items)
         return tuple(items) if select.args.get("distinct") and plain else None
-    for special in ("rollup", "cube", "grouping_sets"):
-        if clause.args.get(special):
-            raise NotProvableError(
-                f"{special.upper().replace('_', ' ')} mixes totals of several levels", "make one table per level"
-            )
+    levels = clause.find(exp.Rollup, exp.Cube, exp.GroupingSets)
+    if levels is not None:
+        raise NotProvableError(f"{levels.key.upper()} mixes totals of several levels", "make one table per level")
     if clause.args.get("all"):
         return tuple(item for item in items if not has_aggregate(item))
     return tuple(clause.expressions)
 
 
-def _output_names(tree: exp.Select, infos: Mapping[str, InputInfo]) -> dict[str, str]:
+def _output_names(tree: exp.Query, infos: Mapping[str, InputInfo]) -> dict[str, str]:
     """The spelling of each output column: qualifying lowers them all, readers should see what the user wrote."""
     names = {column.lower(): column for info in infos.values() for column in info.columns}
-    for item in tree.expressions:
-        if not item.is_star and not item.alias_or_name:
+    for item in tree.selects:
+        if not (item.is_star or isinstance(item, (exp.Alias, exp.Column, exp.Dot))):
             raise DeclarationError(
                 f"a column of a Gold query has no name: {item.sql('spark')}",
                 why="Spark would call the table's column by the text of the expression",
                 fix=f"{item.sql('spark')} AS a_good_name",
             )
-        names[item.alias_or_name.lower()] = item.alias_or_name
+        names[item.output_name.lower()] = item.output_name
     return names
 
 
-def _qualified(tree: exp.Select, infos: Mapping[str, InputInfo]) -> exp.Query:
+def _qualified(tree: exp.Select, infos: Mapping[str, InputInfo]) -> exp.Select:
     schema = MappingSchema(dialect="spark")
     for name, info in infos.items():
         schema.add_table(name, {column: kind or "string" for column, kind in info.columns.items()})

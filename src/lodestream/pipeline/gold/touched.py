@@ -96,8 +96,19 @@ def _below(source: Source, own: Wanted | None, kinds: Kinds) -> Iterator[Touch]:
                 yield from refused
                 return
             levels.setdefault(id(branch), (branch, {}))[1][name] = inner
+    if not _same_kinds(list(levels.values()), kinds):
+        yield from refused
+        return
     for branch, wanted in levels.values():
         yield from touches(branch, wanted, kinds)
+
+
+def _same_kinds(levels: list[tuple[exp.Select, dict[str, exp.Expr]]], kinds: Kinds) -> bool:
+    """UNION converts its branches to one type; a key must be the same value before and after that."""
+    if len(levels) < 2:
+        return True
+    found = [{name: kinds.kind(branch, e) for name, e in wanted.items()} for branch, wanted in levels]
+    return all(kind is not None for kind in found[0].values()) and all(kind == found[0] for kind in found)
 
 
 def _direct(select: exp.Select, source: Source, own: Wanted, joins: Joins) -> str:
