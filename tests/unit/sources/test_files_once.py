@@ -1,4 +1,4 @@
-"""Each file exactly once: whatever comes when, however sliced, restarted or rolled back. Rows are files here: no Spark."""
+"""Each file exactly once: whatever comes when, however sliced, restarted, rolled back. Rows are files: no Spark."""
 
 from __future__ import annotations
 
