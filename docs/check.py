@@ -10,6 +10,8 @@ The blocks of one document run in order, in one scratch folder:
 - a block whose fence says `file=NAME` is written to that file instead;
 - `text` and `mermaid` are for reading.
 
+Links to files must lead somewhere.
+
 What a document needs before a block runs stands in an HTML comment that begins with `before:`, as shell lines.
 """
 
@@ -77,7 +79,7 @@ def main(arguments: list[str]) -> int:
     documents = [Path(one).resolve() for one in arguments] or [REPO / "README.md", *sorted(REPO.glob("docs/**/*.md"))]
     failures = [] if arguments or _reference_is_current() else ["docs/commands.md"]
     for document in documents:
-        failures += run_document(document)
+        failures += [*broken_links(document), *run_document(document)]
     print(f"docs: {len(documents)} documents, {len(failures)} failures")
     return 1 if failures else 0
 
@@ -87,6 +89,16 @@ def _reference_is_current() -> bool:
         return True
     print("docs/commands.md is not what the command line says\n  fix: ./dev docs", file=sys.stderr)
     return False
+
+
+def broken_links(document: Path) -> list[str]:
+    """Links to files that are not there."""
+    text = document.read_text(encoding="utf-8")
+    targets = re.findall(r"\]\(([^)#\s]+)[^)]*\)", text)
+    missing = [one for one in targets if ":" not in one and not (document.parent / one).exists()]
+    for one in missing:
+        print(f"{document.relative_to(REPO)}: there is no {one}", file=sys.stderr)
+    return missing
 
 
 def run_document(document: Path) -> list[str]:
