@@ -70,8 +70,9 @@ class DeadLetters:
         store.refresh()
         main.refresh()
         self._verdict = judge_letters(store, main, OWN, SETTLED)
-        if self._verdict.orphans:
-            self.remove(self._verdict.orphans)
+        orphans = {*self._verdict.orphans, *self._expired_orphans(store, self._verdict)}
+        if orphans:
+            self.remove(orphans)
 
     def tidy(self, main: TableStore, *, lost: bool) -> None:
         """Once the batch is published, attempts that were open before are decided; once it is lost, ours is."""
@@ -116,9 +117,20 @@ class DeadLetters:
 
     def remove(self, attempts: Iterable[str]) -> None:
         # Attempts are named by us, so no quoting can be broken; and short, so that whole files go at once.
-        names = ", ".join(f"'{one}'" for one in attempts)
+        names = ", ".join(f"'{one}'" for one in sorted(attempts))
         with catalog_errors(f"clearing {self.name}"):
             self._lake.spark.sql(f"DELETE FROM {self._lake.identifier(self.name)} WHERE attempt IN ({names})")  # noqa: S608
+
+    def attempts_after(self, batch: int, snapshot: int) -> set[str]:
+        """From the rows of one snapshot: letters that came later are not ours to judge now."""
+        later = self._lake.whole(self.name, snapshot).where(col("batch") > batch)
+        return {row.attempt for row in later.select("attempt").distinct().collect()}
+
+    def _expired_orphans(self, store: TableStore, verdict: Verdict) -> set[str]:
+        head = store.head()
+        if verdict.beyond is None or head is None:
+            return set()
+        return self.attempts_after(verdict.beyond, head.id) - set(verdict.open)
 
     def _open(self) -> Writer:
         if self._writer is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from lodestream.tables.snapshot import Snapshot, Stamp
 from lodestream.tables.store import TableStore
@@ -19,6 +20,8 @@ class Verdict:
     """Attempts that can no longer be published."""
     open: tuple[str, ...] = ()
     """Attempts that their run, if it lives, may still publish."""
+    beyond: int | None = None
+    """Set when the history of the letters has expired: those of later batches than this, unless open, are orphans."""
     settled: int | None = None
     """The newest dead-letter snapshot up to which everything is decided."""
 
@@ -39,7 +42,8 @@ def judge_letters(dead: TableStore, main: TableStore, own: str, settled: str) ->
             mark = snapshot.parent
         elif not _published(letter, main, own, complete):
             orphans.append(letter.notes[ATTEMPT])
-    return Verdict(tuple(orphans), tuple(pending), mark)
+    beyond = None if complete else max((stamp.batch for stamp in islice(_stamps(main), 1)), default=0)
+    return Verdict(tuple(orphans), tuple(pending), beyond, mark)
 
 
 def _last_note(main: TableStore, key: str) -> str | None:
@@ -53,12 +57,14 @@ def _stamps(main: TableStore) -> Iterator[Stamp]:
 
 def _since(dead: TableStore, settled: str | None) -> tuple[list[Snapshot], bool]:
     """Newest first, down to what was settled; False when that has expired and older ones may be among them."""
+    mark = None if settled is None else int(settled)
     found: list[Snapshot] = []
     for snapshot in dead.ancestors(dead.head()):
-        if settled is not None and snapshot.id == int(settled):
+        if mark is not None and snapshot.id == mark:
             return found, True
         found.append(snapshot)
-    return found, settled is None
+    # Reaches the mark, or the very beginning, even when that snapshot itself has expired.
+    return found, not found or found[-1].parent == mark
 
 
 def _published(letter: Stamp, main: TableStore, own: str, complete: bool) -> bool:

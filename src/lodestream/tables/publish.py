@@ -54,6 +54,7 @@ class Writer:
         self._patience = patience
         self._alone = alone
         self._published: Snapshot | None = None
+        self._unresolved: Snapshot | None = None
         self.branch = BRANCH_PREFIX + run
 
     @property
@@ -95,6 +96,7 @@ class Writer:
     def publish(self, staged: Staged) -> Snapshot:
         """Fast-forward `main`; resolve a refusal or a lost answer by what the table says."""
         reach("publish.before", self._store.name)
+        self._unresolved = staged.snapshot
         try:
             self._store.fast_forward(self.branch, staged.base.place)
             reach("publish.after", self._store.name)
@@ -102,7 +104,7 @@ class Writer:
             self._explain_refusal(staged)
         except OutcomeUnknown:
             self._resolve(staged)
-        self._published = staged.snapshot
+        self._published, self._unresolved = staged.snapshot, None
         return staged.snapshot
 
     def keep_for_inspection(self, staged: Staged) -> str:
@@ -120,6 +122,11 @@ class Writer:
 
     def _still_alone(self, stamped: Snapshot | None) -> None:
         """Once we have published, progress by another run means that two drivers keep this table."""
+        if self._unresolved is not None and contains(self._store, self._unresolved.id):
+            self._published = self._unresolved
+        self._unresolved = None
+        if stamped is not None and stamped.stamp is not None and stamped.stamp.run == self._run:
+            self._published = stamped
         mine = self._published
         if mine is None or not self._alone or (stamped is not None and stamped.id == mine.id):
             return
