@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import time
-import traceback
 
 from lodestream.errors import BrokerUnavailable, Final, LodeError, RuntimeMissing, Transient
 from lodestream.tables.jvm import causes, translate
@@ -46,8 +45,10 @@ def explain(error: Exception, table: str) -> LodeError:
     known = translate(error, table)
     if known is not None:
         return known
-    last = "".join(traceback.format_exception_only(error)).strip()
-    return Crashed(f"{table} stopped on an unexpected error", why=_first_line(last), fix="see `lode events`")
+    said = " ".join(str(error).split())
+    why = f"{type(error).__name__}: {said}" if said else type(error).__name__
+    fix = f"`lode events --table {table} --name flow.stopped --json` has the traceback"
+    return Crashed(f"{table} stopped on an unexpected error", why=_first_line(why), fix=fix)
 
 
 def _first_line(text: str) -> str:
