@@ -11,6 +11,7 @@ from pyiceberg.exceptions import NoSuchTableError
 
 from lodestream.config import Config, reveal
 from lodestream.errors import CatalogUnavailable
+from lodestream.runtime.catalogs import sqlite_file
 from lodestream.tables.snapshot import Snapshot
 from lodestream.tables.store import MAIN
 
@@ -23,14 +24,18 @@ class Inspector:
 
     def look(self, name: str) -> TableView | None:
         """The table as it is now, or None when it does not exist."""
+        if self._config.catalog.type == "sqlite" and not sqlite_file(self._config).exists():
+            return None  # nothing has run yet, and looking must not create the catalog
         try:
             return TableView(name, self._catalog.load_table(name))
         except NoSuchTableError:
             return None
         except Exception as error:
+            if "no such table: iceberg_tables" in str(error):
+                return None  # a first run is about to make it
             raise CatalogUnavailable(
                 f"the catalog at {self._shown} does not answer",
-                why=f"{type(error).__name__}: {error}",
+                why=f"{type(error).__name__}: {error}".splitlines()[0],
                 fix="check [profiles.*.catalog] in lode.toml; `lode doctor` looks at each part",
             ) from error
 
