@@ -104,7 +104,7 @@ def rows_sql(groups: Groups, *, feed: bool) -> str:
     for clause in ("group", "having", "distinct"):
         source.set(clause, None)
     source.set("expressions", [])
-    return f"SELECT {', '.join([*items, f'{weight} AS {WEIGHT}'])} {source.sql('spark').removeprefix('SELECT').strip()}"
+    return f"SELECT {', '.join([*items, f'{weight} AS {WEIGHT}'])} {source.sql('spark', comments=False).removeprefix('SELECT').strip()}"
 
 
 def delta_sql(groups: Groups, *, feed: bool = True) -> str:

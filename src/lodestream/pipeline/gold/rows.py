@@ -42,7 +42,7 @@ def rows_delta_sql(rows: Rows) -> str:
     source = read_views(rows.query.select, feeds=(rows.stream.alias,))
     items = [f"{output.expression.sql('spark')} AS {quoted(output.name)}" for output in rows.query.outputs]
     source.set("expressions", [])
-    rest = source.sql("spark").removeprefix("SELECT").strip()
+    rest = source.sql("spark", comments=False).removeprefix("SELECT").strip()
     return f"SELECT {', '.join(items)}, {rows.stream.alias}.{WEIGHT} AS {WEIGHT} {rest}"
 
 
