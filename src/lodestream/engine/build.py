@@ -18,13 +18,17 @@ from lodestream.flows.flow import Flow
 from lodestream.flows.gold import GoldFlow
 from lodestream.flows.reference import ReferenceFlow
 from lodestream.flows.silver import Decoder, SilverFlow
-from lodestream.pipeline import Files, Kafka, Table
+from lodestream.flows.stream import StreamFlow
+from lodestream.pipeline import Files, Kafka, Stream, Table
 from lodestream.sources.codecs import codec_for, decode_frame
+from lodestream.sources.file_rows import BRONZE_DDL as FILES_DDL
+from lodestream.sources.files import FilesSource, bronze_files
 from lodestream.sources.kafka import BRONZE_DDL, KafkaSource
 from lodestream.sources.kafka_admin import KafkaAdmin
 from lodestream.sources.kafka_settings import java_settings, native_settings
 from lodestream.sources.reference import ReferenceFile
 from lodestream.sources.source import Source
+from lodestream.sources.stream import StreamSource
 from lodestream.sources.table import AppendedRows, WholeTable
 from lodestream.tables.lake import Lake
 
@@ -59,7 +63,14 @@ class Builder:
     def _bronze(self, lake: Lake, table: Table) -> Flow:
         if isinstance(table.source, Kafka):
             return BronzeFlow(lake, table, self._run, self._kafka(lake, table, table.source), BRONZE_DDL)
-        raise DeclarationError(f"{table.name}: {type(table.source).__name__} cannot be read")
+        if isinstance(table.source, Files):
+            read = partial(bronze_files, lake, table.name, table.source)
+            files = FilesSource(lake.spark, table.source, read)
+            return BronzeFlow(lake, table, self._run, files, FILES_DDL)
+        if isinstance(table.source, Stream):
+            scratch = self._config.state_dir / "tmp"
+            return StreamFlow(lake, table, self._run, StreamSource(lake.spark, table.source, scratch))
+        raise DeclarationError(f"{table.name} names no source")
 
     def _kafka(self, lake: Lake, table: Table, declared: Kafka) -> Source:
         bootstrap = declared.bootstrap or self._bootstrap

@@ -130,7 +130,7 @@ class Runner:
         )
 
     def _failed(self, raw: Exception) -> None:
-        error = explain(raw, self.name)
+        error = self.flow.explain(raw) or explain(raw, self.name)
         pause = self._backoff.failed() if isinstance(error, Transient) else None
         facts = {"error": type(error).__name__, "what": error.what, "why": error.why, "fix": error.fix}
         if pause is None:

@@ -34,7 +34,7 @@ class BronzeFlow(Flow):
     def make(self, span: Span) -> Batch:
         (source,) = self.sources
         rows = source.read(span.since[source.name], span.to[source.name])
-        return AppendBatch(self.lake, self.name, rows, span.rows)
+        return AppendBatch(self.lake, self.name, rows, span.rows, exact=not source.estimates)
 
 
 class AppendBatch(Batch):

@@ -113,16 +113,18 @@ class Flow(ABC):
             if not self.ready():
                 return None
             self.prepare()
-        if self._positions is not None and self.peek(self._positions) == 0:
-            return None
         for _ in range(_MOST_REDOS):
             began = time.perf_counter()
+            latest = self._look()
+            if latest is None or (self._positions is not None and not self._news(self._positions, latest)):
+                return None
             base = self.writer.begin()
-            span = self._span(base, rows)
+            span = self._span(base, latest, rows)
             if span is None:
                 self._positions = base.stamp.positions if base.stamp else None
                 return None
             reach("plan.after", self.name)
+            self._positions = None
             try:
                 published = self._run_batch(base, span, began)
             except Moved:
@@ -144,14 +146,9 @@ class Flow(ABC):
         """Whether news from this source alone start a batch; lookups do not."""
         return True
 
-    def peek(self, positions: Mapping[str, Position]) -> int:
-        """How many input rows wait, as far as the sources tell without the catalog of this table."""
-        waiting = 0
-        for source in filter(self.drives, self.sources):
-            latest = source.latest()
-            if latest is not None:
-                waiting += self._waiting(source, positions.get(source.name), latest)
-        return waiting
+    def explain(self, error: Exception) -> LodeError | None:
+        """Our error inside what came out of a batch, when one of the sources knows it."""
+        return next((known for source in self.sources if (known := source.explain(error))), None)
 
     def accept_gap(self) -> Published:
         """Record in the table that a person accepted a broken source, and go on from what is left of it."""
@@ -185,6 +182,21 @@ class Flow(ABC):
     def empty(self, span: Span) -> Batch:
         return _Nothing(self)
 
+    def _look(self) -> dict[str, Position] | None:
+        """How far each source reaches now; None while one does not exist."""
+        found: dict[str, Position] = {}
+        for source in self.sources:
+            latest = source.latest()
+            if latest is None:
+                return None
+            found[source.name] = latest
+        return found
+
+    def _news(self, positions: Mapping[str, Position], latest: Mapping[str, Position]) -> bool:
+        """Whether something waits, as far as the sources tell: an idle flow does not ask the catalog."""
+        driving = filter(self.drives, self.sources)
+        return any(self._waiting(source, positions.get(source.name), latest[source.name]) for source in driving)
+
     def _waiting(self, source: Source, since: Position | None, latest: Position) -> int:
         if since is None:
             return 1
@@ -198,22 +210,20 @@ class Flow(ABC):
     def _accepted(self, source: Source, since: Position | None, latest: Position) -> Position:
         return source.start(latest) if since is None else source.accept(since, latest)
 
-    def _span(self, base: Base, rows: int) -> Span | None:
+    def _span(self, base: Base, latest: Mapping[str, Position], rows: int) -> Span | None:
         known = base.stamp.positions if base.stamp else {}
         since: dict[str, Position] = {}
         to: dict[str, Position] = {}
         waiting, caught_up = 0, True
         for source in self.sources:
-            latest = source.latest()
-            if latest is None:
-                return None
-            start = known.get(source.name) or source.start(latest)
-            source.check(start, latest)
+            newest = latest[source.name]
+            start = known.get(source.name) or source.start(newest)
+            source.check(start, newest)
             since[source.name] = start
-            to[source.name] = source.cap(start, latest, rows)
+            to[source.name] = source.cap(start, newest, rows)
             if self.drives(source):
                 waiting += source.pending(start, to[source.name])
-                caught_up = caught_up and to[source.name] == latest
+                caught_up = caught_up and to[source.name] == newest
         pin = base.stamp is None and any(source.pins_start for source in self.sources)
         return Span(since, to, waiting, caught_up, base.stamp) if waiting or pin else None
 

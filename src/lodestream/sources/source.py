@@ -12,6 +12,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from lodestream.errors import LodeError
+
 Position = Mapping[str, Any]
 
 
@@ -25,6 +27,8 @@ class Source(ABC):
     name: str
     # Whether the starting point moves with time and must be written down before the first row is read.
     pins_start: bool = False
+    # Whether `pending` is a guess: then more rows than it says may come.
+    estimates: bool = False
 
     @abstractmethod
     def latest(self) -> Position | None:
@@ -56,6 +60,10 @@ class Source(ABC):
 
     def asof(self, to: Position) -> float | None:
         """The moment (epoch seconds) up to which `to` holds everything the source had; None when unknown."""
+        return None
+
+    def explain(self, error: Exception) -> LodeError | None:
+        """Our error inside what Spark raised while it read our rows; None when it came from elsewhere."""
         return None
 
     def close(self) -> None:
