@@ -22,6 +22,8 @@ from lodestream.runtime.broker_process import (
     spawn,
     wait_until_ready,
 )
+from lodestream.runtime.cache import cache_dir
+from lodestream.runtime.class_archive import ClassArchive
 from lodestream.runtime.jars import ensure_jars
 from lodestream.runtime.java import find_java
 from lodestream.runtime.progress import Progress, SilentProgress
@@ -56,7 +58,7 @@ def start_broker(config: Config, progress: Progress | None = None, detached: boo
         state = folder.state()
         if state and state.alive() and _join(folder, state):
             return _info(folder, state, started=False)
-        kafka = Kafka(find_java(config.runtime), ensure_jars("broker", config.runtime, progress))
+        kafka = _kafka(config, progress)
         with progress.step("Starting the Kafka broker"):
             state = _start(kafka, folder, config.kafka.partitions, detached)
     return _info(folder, state, started=True)
@@ -84,6 +86,11 @@ def broker_status(config: Config) -> BrokerInfo | None:
 def log_path(config: Config) -> Path:
     """Where the broker writes what it has to say."""
     return BrokerFolder.of(config).log
+
+
+def _kafka(config: Config, progress: Progress) -> Kafka:
+    java, jars = find_java(config.runtime), ensure_jars("broker", config.runtime, progress)
+    return Kafka(java, jars, ClassArchive(cache_dir(config.runtime) / "classes", "broker", java, jars))
 
 
 def _start(kafka: Kafka, folder: BrokerFolder, partitions: int, detached: bool) -> BrokerState:

@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from confluent_kafka.admin import AdminClient
 
 from lodestream.errors import RuntimeMissing
 from lodestream.runtime.broker_files import BrokerFolder
+from lodestream.runtime.class_archive import ClassArchive
 from lodestream.runtime.java import Java, java_environment
 
 _START_SECONDS = 60
@@ -44,14 +46,15 @@ class Kafka:
 
     java: Java
     jars: list[Path]
+    archive: ClassArchive
 
-    def command(self, main: str, *arguments: str) -> list[str]:
+    def command(self, main: str, *arguments: str, options: Sequence[str] = ()) -> list[str]:
         logging = f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}"
         class_path = ":".join(map(str, self.jars))
-        return [str(self.java.executable), *_MEMORY, logging, "-cp", class_path, main, *arguments]
+        return [str(self.java.executable), *_MEMORY, logging, *options, "-cp", class_path, main, *arguments]
 
     def server_command(self, folder: BrokerFolder) -> list[str]:
-        return self.command("kafka.Kafka", folder.settings.name)
+        return self.command("kafka.Kafka", folder.settings.name, options=self.archive.options())
 
     def environment(self) -> dict[str, str]:
         return {**java_environment(os.environ), "MALLOC_ARENA_MAX": "2"}

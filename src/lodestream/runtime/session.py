@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,15 +20,18 @@ from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from lodestream.config import Config
+from lodestream.config import Config, reveal
 from lodestream.errors import RuntimeMissing
+from lodestream.runtime.cache import cache_dir
 from lodestream.runtime.catalogs import catalog_settings, needs_s3, sqlite_file
+from lodestream.runtime.class_archive import ClassArchive
 from lodestream.runtime.jars import ensure_jars
-from lodestream.runtime.java import find_java, java_environment, wrapped_home
+from lodestream.runtime.java import Java, find_java, java_environment, wrapped_home
 from lodestream.runtime.progress import Progress, SilentProgress
 from lodestream.runtime.settings import is_local, launch_settings, spark_settings
 
 _log = logging.getLogger(__name__)
+_SPARK_HOME = Path(pyspark.__file__).parent
 _MOST_LOG_BYTES = 8 * 1024 * 1024
 
 
@@ -40,9 +45,10 @@ def start_session(config: Config, *, app_name: str, progress: Progress | None = 
     jars = ensure_jars("spark", config.runtime, progress)
     if needs_s3(config):
         jars += ensure_jars("s3", config.runtime, progress)
-    settings = spark_settings(config, app_name, jars)
+    java = find_java(config.runtime)
     started = time.monotonic()
-    with progress.step("Starting Spark"), _environment(_variables(config)):
+    with progress.step("Starting Spark"), _environment(_variables(config, java)), _ctrl_c_kept():
+        settings = spark_settings(config, app_name, jars, _archive_options(config, java, jars))
         gateway = SparkContext._gateway or _launch(config, settings)
         context = SparkContext(conf=_conf(settings), gateway=gateway)
     _log.info("spark.started master=%s ms=%d", context.master, (time.monotonic() - started) * 1000)
@@ -76,8 +82,20 @@ def _prepare_folders(config: Config) -> None:
         ) from error
 
 
-def _variables(config: Config) -> dict[str, str]:
-    java = find_java(config.runtime)
+def _archive_options(config: Config, java: Java, jars: list[Path]) -> list[str]:
+    if SparkContext._gateway or not is_local(config) or _shares_classes_already(config):
+        return []
+    folder = cache_dir(config.runtime) / "classes"
+    return ClassArchive(folder, "spark", java, [*jars, _SPARK_HOME / "jars"]).options()
+
+
+def _shares_classes_already(config: Config) -> bool:
+    """The user has set this up, or turned it off with -Xshare:off."""
+    options = reveal(config.spark.conf.get("spark.driver.extraJavaOptions", ""))
+    return "-Xshare" in options or "SharedArchiveFile" in options or "ArchiveClassesAtExit" in options
+
+
+def _variables(config: Config, java: Java) -> dict[str, str]:
     variables = {
         **java_environment(os.environ),
         "JAVA_HOME": str(wrapped_home(java, config.runtime)),
@@ -87,8 +105,10 @@ def _variables(config: Config) -> dict[str, str]:
     }
     if is_local(config):
         # Another Spark that is installed here, or its settings, must not shape the embedded one.
-        variables |= {"SPARK_HOME": str(Path(pyspark.__file__).parent), "SPARK_LOCAL_IP": "127.0.0.1"}
-        variables |= {"SPARK_CONF_DIR": str(config.state_dir / "spark-conf"), "PYSPARK_SUBMIT_ARGS": "pyspark-shell"}
+        variables |= {"SPARK_HOME": str(_SPARK_HOME), "SPARK_LOCAL_IP": "127.0.0.1"}
+        # A folder that is not there. It is part of the class path, which must be the same in every project.
+        variables |= {"SPARK_CONF_DIR": str(cache_dir(config.runtime) / "no-conf")}
+        variables |= {"PYSPARK_SUBMIT_ARGS": "pyspark-shell"}
     return variables
 
 
@@ -129,10 +149,27 @@ def _conf(settings: Mapping[str, str]) -> SparkConf:
 @contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
     """PySpark reads these from the environment; what was there comes back afterwards."""
-    before = dict(os.environ)
+    # Key by key: another thread may be starting a process meanwhile, and must not find the environment empty.
+    before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
         yield
     finally:
-        os.environ.clear()
-        os.environ.update(before)
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def _ctrl_c_kept() -> Iterator[None]:
+    """PySpark takes Ctrl-C for itself when it starts in the main thread; how a run stops is the caller's to say."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

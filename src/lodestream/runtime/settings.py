@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from lodestream.config import Config, reveal
@@ -17,6 +18,9 @@ _MEMORY = "spark.driver.memory"
 # running JVM and so never show in a process list.
 _AT_LAUNCH = (_CLASS_PATH, _JAVA_OPTIONS, _MEMORY)
 
+# The serial collector needs no threads and no side tables; on a heap this small its pauses are short.
+_SMALL = ("-XX:+UseSerialGC", "-XX:-UsePerfData")
+
 
 def is_local(config: Config) -> bool:
     """Whether Spark runs inside this process's own JVM."""
@@ -24,15 +28,18 @@ def is_local(config: Config) -> bool:
     return master is None or master == "local" or master.startswith("local[")
 
 
-def spark_settings(config: Config, app_name: str, jars: list[Path]) -> dict[str, str]:
-    """Every setting of the session."""
+def spark_settings(config: Config, app_name: str, jars: list[Path], java_options: Sequence[str] = ()) -> dict[str, str]:
+    """Every setting of the session. `java_options` are for a local driver."""
     if (config.spark.master or "").startswith("sc:"):
         raise ConfigError(
             f"spark.master = {config.spark.master!r} cannot be used",
             why="a table is published through Iceberg's Java interface, which Spark Connect does not offer",
             fix="name a classic master: local[N], spark://..., yarn or k8s://...",
         )
-    ours = {**_shared(config, app_name), **(_local(config, jars) if is_local(config) else _remote(config, jars))}
+    ours = {
+        **_shared(config, app_name),
+        **(_local(config, jars, java_options) if is_local(config) else _remote(config, jars)),
+    }
     theirs = {key: reveal(value) for key, value in config.spark.conf.items()}
     return {**ours, **_added(ours, theirs)}
 
@@ -61,7 +68,7 @@ def _shared(config: Config, app_name: str) -> dict[str, str]:
     }
 
 
-def _local(config: Config, jars: list[Path]) -> dict[str, str]:
+def _local(config: Config, jars: list[Path], java_options: Sequence[str]) -> dict[str, str]:
     threads = str(max(2, cores()))
     return {
         "spark.master": config.spark.master or f"local[{threads}]",
@@ -74,7 +81,7 @@ def _local(config: Config, jars: list[Path]) -> dict[str, str]:
         _MEMORY: f"{heap_bytes(config.spark.driver_memory) // MIB}m",
         # On the class path, not in spark.jars: that would copy each jar on every start.
         _CLASS_PATH: _class_path(jars),
-        _JAVA_OPTIONS: _java_options(),
+        _JAVA_OPTIONS: " ".join([*_SMALL, _quiet(), *map(_quoted, java_options)]),
     }
 
 
@@ -89,9 +96,10 @@ def _remote(config: Config, jars: list[Path]) -> dict[str, str]:
     return settings
 
 
-def _java_options() -> str:
-    # The serial collector needs no threads and no side tables; on a heap this small its pauses are short.
-    return f"-XX:+UseSerialGC -XX:-UsePerfData {_quiet()}"
+def _quoted(option: str) -> str:
+    """As Spark's launcher splits options: a path in one may have spaces."""
+    escaped = option.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 def _quiet() -> str:

@@ -18,11 +18,14 @@ from lodestream.runtime.java import find_java
 START = """
 import os, signal, sys
 from pathlib import Path
-from lodestream.config import Config, RuntimeConfig
+from lodestream.config import Config, RuntimeConfig, SparkConfig
 from lodestream.runtime.session import start_session
-spark = start_session(
-    Config(root=Path(sys.argv[1]), runtime=RuntimeConfig(java_home=sys.argv[2], cache=sys.argv[3])), app_name="test"
+config = Config(
+    root=Path(sys.argv[1]),
+    spark=SparkConfig(conf={"spark.driver.extraJavaOptions": os.environ.get("JAVA_EXTRA", "-Xshare:off")}),
+    runtime=RuntimeConfig(java_home=sys.argv[2], cache=sys.argv[3]),
 )
+spark = start_session(config, app_name="test")
 java = spark.sparkContext._gateway.proc.pid
 print("ready", java, flush=True)
 """
