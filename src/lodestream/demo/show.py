@@ -17,11 +17,14 @@ from lodestream.demo.generator import Generator
 from lodestream.engine import Project, RunEnd, Status, open_project, run_pipeline
 from lodestream.observe.events import Event
 from lodestream.runtime.broker import BrokerInfo, start_broker, stop_broker
+from lodestream.runtime.jars import ensure_jars
+from lodestream.runtime.lock import Group
 from lodestream.runtime.progress import Progress
 from lodestream.runtime.session import start_session
 
 TOPIC = "taxi.trips"
 _KAFKA_SECONDS = 10
+_JARS: tuple[Group, ...] = ("spark", "broker")
 
 
 @dataclass
@@ -63,6 +66,9 @@ class Demo:
         """Everything is up, and events are being made. All of it ends with the block."""
         with folder.claimed():
             project = open_project(folder.config)
+            # Here, not in the thread below: Ctrl-C reaches this one, and a download then leaves nothing behind.
+            for group in _JARS:
+                ensure_jars(group, project.config.runtime, progress)
             spark = _Starting(lambda: start_session(project.config, app_name="lode-demo", progress=progress), seconds)
             try:
                 broker = start_broker(project.config, progress)

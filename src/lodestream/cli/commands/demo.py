@@ -11,11 +11,12 @@ from rich.live import Live
 from rich.text import Text
 
 from lodestream.cli.call import Call, LodeCommand, pass_call
-from lodestream.cli.commands.run import show_failures, stop_on_signals
+from lodestream.cli.commands.run import show_failures
 from lodestream.cli.commands.status import status_table
 from lodestream.cli.demo_screen import DemoScreen
 from lodestream.cli.event_line import event_line
 from lodestream.cli.look_around import look_around
+from lodestream.cli.stop_signals import StopSignals
 
 if TYPE_CHECKING:
     from lodestream.demo.memory import PeakMemory
@@ -60,8 +61,11 @@ def _once(call: Call, demo: Demo, memory: PeakMemory) -> int:
     progress = call.screen.progress()
     with progress.step("Making the events"):
         demo.generator.wait()
-    with stop_on_signals() as stop, progress.step("Bringing every table up to date"):
-        end = demo.run(once=True, on_event=lambda event: call.screen.note(event_line(event)), stop=stop)
+    with StopSignals() as signals:
+        signals.running = True
+        end = demo.run(once=True, on_event=lambda event: call.screen.note(event_line(event)), stop=signals.stop)
+    if signals.stop.is_set() and not end.exit_code:
+        raise KeyboardInterrupt
     status = read_status(demo.project)
     sent = events_in_topic(demo.broker.bootstrap)
     result = summary(status, sent, demo.seconds, memory.peak_mb, demo.project)
@@ -77,10 +81,11 @@ def _once(call: Call, demo: Demo, memory: PeakMemory) -> int:
 def _live(call: Call, demo: Demo, memory: PeakMemory, rate: float) -> int:
     from lodestream.demo.watch import Watch
 
-    with stop_on_signals() as stop, Watch(demo) as watch:
+    with StopSignals() as signals, Watch(demo) as watch:
+        signals.running = True
         shown = DemoScreen(watch, memory, rate)
         with Live(shown, console=call.screen.out, refresh_per_second=4, redirect_stdout=False, redirect_stderr=False):
-            end = demo.run(once=False, on_event=watch.hear, stop=stop)
+            end = demo.run(once=False, on_event=watch.hear, stop=signals.stop)
     for line in look_around(demo.project, "gold.daily_summary"):
         call.screen.out.print(line)
     return show_failures(call, end) if end.exit_code else 0

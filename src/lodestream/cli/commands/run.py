@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import FrameType
 from typing import TYPE_CHECKING
 
 import click
@@ -15,7 +10,8 @@ from rich.text import Text
 from lodestream.cli.call import Call, LodeCommand, pass_call
 from lodestream.cli.event_line import event_line
 from lodestream.cli.failure import error_text
-from lodestream.cli.screen import error_json, print_json
+from lodestream.cli.screen import error_json, print_json, to_json
+from lodestream.cli.stop_signals import StopSignals
 from lodestream.observe.events import Event
 
 if TYPE_CHECKING:
@@ -43,9 +39,10 @@ def run(call: Call, once: bool, only: tuple[str, ...], accept_gap: tuple[str, ..
     project = open_project(call.config)
 
     def tell(event: Event) -> None:
+        signals.running = True
         call.screen.note(event_line(event))
 
-    with stop_on_signals() as stop:
+    with StopSignals() as signals:
         end = run_pipeline(
             project,
             once=once,
@@ -54,13 +51,13 @@ def run(call: Call, once: bool, only: tuple[str, ...], accept_gap: tuple[str, ..
             adopt=adopt,
             progress=call.screen.progress(),
             on_event=tell,
-            stop=stop,
+            stop=signals.stop,
         )
     lines = [
         Text(f"{table}: {flow.reason}, {flow.batches:,} batches, {flow.rows:,} rows")
         for table, flow in end.flows.items()
     ]
-    call.screen.show(end, *lines, Text(f"run ended: {end.reason}"))
+    call.screen.show({**to_json(end), "exit_code": end.exit_code}, *lines, Text(f"run ended: {end.reason}"))
     return end.exit_code if call.json else show_failures(call, end)
 
 
@@ -73,21 +70,3 @@ def show_failures(call: Call, end: RunEnd) -> int:
         for error in errors:
             call.screen.err.print(error_text(error))
     return end.exit_code
-
-
-@contextmanager
-def stop_on_signals() -> Iterator[threading.Event]:
-    """Set by the first Ctrl-C or SIGTERM. A second Ctrl-C does not wait for the batch to end."""
-    stop = threading.Event()
-
-    def ask(_number: int, _frame: FrameType | None) -> None:
-        if stop.is_set():
-            raise KeyboardInterrupt
-        stop.set()
-
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
