@@ -10,7 +10,7 @@ from lodestream.contracts import quoting
 from lodestream.contracts.conversion import Conversion, convert, refused
 from lodestream.contracts.model import Contract, Field, Limits
 from lodestream.contracts.types import Type, parse_type
-from lodestream.contracts.violations import SHOWN, Violation
+from lodestream.contracts.violations import SHOWN, Violation, hidden
 
 _REAL = ("float", "double")
 
@@ -66,7 +66,7 @@ def _column(field: Field, kinds: Mapping[str, Type], by: Literal["name", "source
     found = origins(field, list(kinds), by)
     conversions = [_value(field, quoting.name(name), kinds[name], 0) for name in found]
     merged = _first(field, [quoting.name(name) for name in found], conversions)
-    shown = f"coalesce({', '.join(_text(name) for name in found)})" if found else None
+    shown = f"coalesce({', '.join(_text(name) for name in found)})" if found and not hidden(field) else None
     reason = f"{field.name} is not {_article(field.type)}"
     failed = Violation(reason, merged.failed, "conversion", column=field.name, shown=shown)
     return Conformed(field, merged.value, failed, found, merged.refusal)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from hashlib import sha256
 
 from lodestream.contracts import quoting
 from lodestream.contracts.model import Contract, Field, Masking
 from lodestream.contracts.types import parse_type
+from lodestream.contracts.violations import hidden
 from lodestream.errors import ContractError
 
 INNER, OUTER = "lode_mask_inner", "lode_mask_outer"
@@ -29,13 +31,26 @@ def masking_parameters(secret: str) -> dict[str, str]:
     return {name: bytes(byte ^ pad for byte in block).hex() for name, pad in ((INNER, 0x36), (OUTER, 0x5C))}
 
 
-def masked(contract: Contract) -> Mapping[str, str]:
+@dataclass(frozen=True, slots=True)
+class MaskingKey:
+    """SQL for the two halves of the key: the named parameters, unless the caller cannot pass any."""
+
+    inner: str = f":{INNER}"
+    outer: str = f":{OUTER}"
+
+    @classmethod
+    def inline(cls, secret: str) -> MaskingKey:
+        """The key as literals, for DataFrame expressions. Plans then hold the key: keep them out of logs."""
+        values = masking_parameters(secret)
+        return cls(quoting.text(values[INNER]), quoting.text(values[OUTER]))
+
+
+NAMED = MaskingKey()
+
+
+def masked(contract: Contract, key: MaskingKey = NAMED) -> Mapping[str, str]:
     """Column name to SQL for its masked value, for the columns that the contract masks."""
-    return {field.name: mask(field, quoting.name(field.name)) for field in contract.fields if masks(field)}
-
-
-def masks(field: Field) -> bool:
-    return field.masking is not None or any(masks(inner) for inner in _inner(field))
+    return {field.name: mask(field, quoting.name(field.name), key) for field in contract.fields if hidden(field)}
 
 
 def sensitive(contract: Contract) -> tuple[str, ...]:
@@ -43,25 +58,25 @@ def sensitive(contract: Contract) -> tuple[str, ...]:
     return tuple(path for field in contract.fields for path in _sensitive(field, field.name))
 
 
-def mask(field: Field, value: str, depth: int = 0) -> str:
+def mask(field: Field, value: str, key: MaskingKey = NAMED, depth: int = 0) -> str:
     """SQL for the masked value of one field, nested values included."""
     if field.masking is not None:
-        return _masked(field.masking, field, value)
-    if field.fields and masks(field):
-        return _struct(field, value, depth)
-    if field.items and masks(field.items):
+        return _masked(field.masking, field, value, key)
+    if field.fields and hidden(field):
+        return _struct(field, value, key, depth)
+    if field.items and hidden(field.items):
         item = f"item_{depth}"
-        return f"transform({value}, {item} -> {mask(field.items, item, depth + 1)})"
+        return f"transform({value}, {item} -> {mask(field.items, item, key, depth + 1)})"
     return value
 
 
-def _struct(field: Field, value: str, depth: int) -> str:
+def _struct(field: Field, value: str, key: MaskingKey, depth: int) -> str:
     members = [(inner, f"{value}.{quoting.name(inner.name)}") for inner in field.fields]
-    parts = ", ".join(f"{quoting.text(inner.name)}, {mask(inner, path, depth)}" for inner, path in members)
+    parts = ", ".join(f"{quoting.text(inner.name)}, {mask(inner, path, key, depth)}" for inner, path in members)
     return f"CASE WHEN {value} IS NOT NULL THEN named_struct({parts}) END"
 
 
-def _masked(masking: Masking, field: Field, value: str) -> str:
+def _masked(masking: Masking, field: Field, value: str, key: MaskingKey) -> str:
     kind = parse_type(field.type)
     match masking.method:
         case "redact" if kind.name == "string":
@@ -69,15 +84,15 @@ def _masked(masking: Masking, field: Field, value: str) -> str:
         case "redact":
             return f"cast(NULL AS {kind})"
         case "hash":
-            return hmac(value)
+            return hmac(value, key)
         case "last":
             return _last(value, masking.keep)
 
 
-def hmac(value: str) -> str:
+def hmac(value: str, key: MaskingKey = NAMED) -> str:
     """HMAC-SHA256 in hex. A plain hash of a phone number is guessed in seconds; a keyed one needs the key."""
-    inside = f"unhex(sha2(concat(unhex(:{INNER}), cast({value} AS binary)), 256))"
-    return f"sha2(concat(unhex(:{OUTER}), {inside}), 256)"
+    inside = f"unhex(sha2(concat(unhex({key.inner}), cast({value} AS binary)), 256))"
+    return f"sha2(concat(unhex({key.outer}), {inside}), 256)"
 
 
 def _last(value: str, keep: int) -> str:
@@ -88,12 +103,6 @@ def _last(value: str, keep: int) -> str:
     partly = f"regexp_replace({value}, {quoting.text(followed)}, '*')"
     whole = f"regexp_replace({value}, {quoting.text(_LETTER)}, '*')"
     return f"CASE WHEN {count} > {keep} THEN {partly} ELSE {whole} END"
-
-
-def _inner(field: Field) -> Iterator[Field]:
-    yield from field.fields
-    if field.items:
-        yield field.items
 
 
 def _sensitive(field: Field, path: str) -> Iterator[str]:

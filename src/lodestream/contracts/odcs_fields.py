@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -152,8 +153,9 @@ def _physical(place: Place, what: str) -> types.Type:
     try:
         return types.parse_type(text)
     except ValueError as wrong:
-        known = (*types.ATOMIC, "decimal(10,2)", "array<string>", "map<string,string>", "struct<a:int>")
-        place.wrong(f"physicalType of {what}: {wrong}", nearest(text, known))
+        close = difflib.get_close_matches(text.lower(), (*types.ATOMIC, "decimal(10,2)"), n=1)
+        fix = f"did you mean {close[0]}?" if close else "name it as Spark does: string, bigint, array<string>, ..."
+        place.wrong(f"physicalType of {what}: {wrong}", fix)
         return types.Type("string")
 
 

@@ -44,7 +44,9 @@ LOGICAL_OPTIONS: dict[str, tuple[str, ...]] = {
     "timestamp": (
         "format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "timezone", "defaultTimezone",
     ),
-    "time": ("format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
+    "time": (
+        "format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "timezone", "defaultTimezone",
+    ),
     "integer": ("multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "format"),
     "number": ("multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "format"),
     "object": ("minProperties", "maxProperties", "required"),

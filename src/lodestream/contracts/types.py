@@ -131,7 +131,7 @@ def _type(tokens: _Tokens) -> Type:
     if word == "decimal":
         return _decimal(tokens)
     if word in ("varchar", "char"):
-        return Type(word, length=_numbers(tokens, 1)[0])
+        return Type(word, length=_numbers(tokens, 1)[0]) if tokens.peek() == "(" else Type("string")
     if word == "array":
         tokens.take("<")
         element = _type(tokens)

@@ -29,20 +29,21 @@ class Violation:
 
 def of(contract: Contract, *, arrival: str | None = None) -> tuple[Violation, ...]:
     """What keeps a row out of the table: missing values, limits, rules that quarantine or fail, lateness."""
-    found = [violation for field in contract.fields for violation in _field(field)]
-    found += [_rule(rule) for rule in contract.rules if rule.action != "warn"]
+    found = [violation for field in contract.fields for violation in _field(field, field.name in contract.keys)]
+    found += [_rule(rule, contract) for rule in contract.rules if rule.action != "warn"]
     late = _late(contract, arrival) if arrival else None
     return tuple([*found, late] if late else found)
 
 
 def warned(contract: Contract) -> tuple[Violation, ...]:
-    return tuple(_rule(rule) for rule in contract.rules if rule.action == "warn")
+    return tuple(_rule(rule, contract) for rule in contract.rules if rule.action == "warn")
 
 
-def _rule(rule: Rule) -> Violation:
+def _rule(rule: Rule, contract: Contract) -> Violation:
     # A rule must be true: a null outcome would otherwise let a row pass that nobody checked.
     sql = f"NOT coalesce(({rule.expression}\n), false)"
-    shown = _shown(quoting.name(rule.column)) if rule.column else None
+    field = next((found for found in contract.fields if found.name == rule.column), None)
+    shown = shown_value(field, quoting.name(field.name)) if field else None
     return Violation(f"rule: {rule.name}", sql, "rule", rule.action, rule.column, shown, rule.threshold)
 
 
@@ -56,11 +57,13 @@ def _late(contract: Contract, arrival: str) -> Violation | None:
         moment = moments.instant(f"cast({moment} AS timestamp_ntz)", field.reading.zone or "UTC")
     microseconds = round(contract.lateness * 1_000_000)
     sql = f"coalesce(unix_micros({arrival}) - unix_micros({moment}) > {microseconds}L, false)"
-    return Violation("late", sql, "late", column=field.name, shown=_shown(quoting.name(field.name)))
+    return Violation("late", sql, "late", column=field.name, shown=shown_value(field, quoting.name(field.name)))
 
 
-def _field(field: Field) -> Iterator[Violation]:
-    yield from _value(field, quoting.name(field.name), field.name, depth=0)
+def _field(field: Field, key: bool) -> Iterator[Violation]:
+    # Rows without their key could be neither updated nor told apart.
+    stated = replace(field, required=True) if key else field
+    yield from _value(stated, quoting.name(field.name), field.name, depth=0)
 
 
 def _value(field: Field, value: str, path: str, depth: int) -> Iterator[Violation]:
@@ -69,7 +72,7 @@ def _value(field: Field, value: str, path: str, depth: int) -> Iterator[Violatio
         yield Violation(f"{path} is null", f"({value} IS NULL)", "required", column=path)
     for reason, sql in _limits(field, value):
         text = f"{path} {reason}"
-        yield Violation(text, f"coalesce({sql}, false)", "limit", column=path, shown=_shown(value))
+        yield Violation(text, f"coalesce({sql}, false)", "limit", column=path, shown=shown_value(field, value))
     for inner in field.fields:
         for found in _value(inner, f"{value}.{quoting.name(inner.name)}", f"{path}.{inner.name}", depth):
             yield replace(found, sql=f"({value} IS NOT NULL AND {found.sql})")
@@ -81,10 +84,18 @@ def _items(item: Field, value: str, path: str, depth: int) -> Iterator[Violation
     variable = f"item_{depth}"
     for found in _value(item, variable, f"{path}[]", depth + 1):
         sql = f"coalesce(exists({value}, {variable} -> {found.sql}), false)"
-        yield replace(found, sql=sql, shown=_shown(value))
+        yield replace(found, sql=sql, shown=shown_value(item, value))
 
 
-def _shown(value: str) -> str:
+def hidden(field: Field) -> bool:
+    inner = (*field.fields, field.items) if field.items else field.fields
+    return field.masking is not None or any(hidden(part) for part in inner)
+
+
+def shown_value(field: Field, value: str) -> str | None:
+    """SQL for a short text of the value. What the contract masks is not shown, not even when it is wrong."""
+    if hidden(field):
+        return None
     return f"left(cast({value} AS string), {SHOWN})"
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lodestream.contracts import Contract, Field, Masking
-from lodestream.contracts.masking import masked, masking_parameters, sensitive
+from lodestream.contracts.masking import MaskingKey, masked, masking_parameters, sensitive
 from lodestream.errors import ContractError
 
 if TYPE_CHECKING:
@@ -34,6 +34,13 @@ def test_hash_is_a_real_keyed_hash(spark: SparkSession, secret: str) -> None:
         hmac.new(secret.encode(), v.encode(), hashlib.sha256).hexdigest() if v is not None else None for v in values
     ]
     assert mask_of(spark, Masking("hash"), values, secret) == expected
+
+
+def test_an_inline_key_gives_the_same_hash(spark: SparkSession) -> None:
+    contract = Contract("t", "1.0.0", (Field("v", "string", masking=Masking("hash")),))
+    frame = spark.createDataFrame([("Ada",)], "v string")
+    (row,) = frame.selectExpr(f"{masked(contract, MaskingKey.inline(SECRET))['v']} AS m").collect()
+    assert [row.m] == mask_of(spark, Masking("hash"), ["Ada"])
 
 
 def test_redact_keeps_only_whether_there_was_a_value(spark: SparkSession) -> None:
