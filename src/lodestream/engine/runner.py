@@ -102,15 +102,17 @@ class Runner:
         except SourceChanged as broken:
             if not self._accept_gap:
                 raise
+            published = self.flow.accept_gap()
             self._accept_gap = False
             self._events.emit("gap.accepted", self.name, error=type(broken).__name__, what=broken.what, why=broken.why)
-            return self.flow.accept_gap()
+            return published
         except NotOurTable as foreign:
             if not self._adopt:
                 raise
+            published = self.flow.adopt()
             self._adopt = False
             self._events.emit("table.adopted", self.name, what=foreign.what)
-            return self.flow.adopt()
+            return published
 
     def _succeeded(self, published: Published) -> None:
         self.batches += 1

@@ -119,7 +119,10 @@ class Flow(ABC):
             if latest is None or (self._positions is not None and not self._news(self._positions, latest)):
                 return None
             base = self.writer.begin()
-            span = self._span(base, latest, rows)
+            if base.stamp is not None and base.stamp.positions != self._positions:
+                # Another run may have read further than our look: to it, the source would seem to have shrunk.
+                latest = self._look()
+            span = self._span(base, latest, rows) if latest is not None else None
             if span is None:
                 self._positions = base.stamp.positions if base.stamp else None
                 return None
@@ -248,7 +251,7 @@ class Flow(ABC):
         finally:
             batch.release()
         seconds = {"make": made - began, "stage": wrote - made, "publish": done - wrote, "total": done - began}
-        return _published(self.name, staged, span, seconds)
+        return _published(self.name, staged, span, batch.counts, seconds)
 
     def _audit(self, batch: Batch, staged: Staged) -> None:
         try:
@@ -285,8 +288,10 @@ class _Nothing(Batch):
             store.commit_empty(branch, properties)
 
 
-def _published(flow: str, staged: Staged, span: Span, seconds: Mapping[str, float]) -> Published:
-    rows = {**staged.stamp.rows, "out": staged.snapshot.added_rows}
+def _published(
+    flow: str, staged: Staged, span: Span, counts: Mapping[str, int], seconds: Mapping[str, float]
+) -> Published:
+    rows = {**counts, "out": staged.snapshot.added_rows}
     size = int(staged.snapshot.summary.get("added-files-size", "0"))
     return Published(
         flow, staged.stamp.batch, staged.snapshot.id, staged.stamp.positions, rows, size, span.caught_up, seconds

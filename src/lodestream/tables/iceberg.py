@@ -66,13 +66,14 @@ class IcebergStore(TableStore):
         last = moves.get(moves.size() - 1)
         return f"{last.snapshotId()}@{last.timestampMillis()}"
 
-    def fast_forward(self, branch: str, place: str) -> None:
+    def fast_forward(self, branch: str, upto: int, place: str) -> None:
         reach("publish.swap", self.name)
         try:
             # This reads the table anew, and the commit fails when anything has changed since.
             manage = self.table.manageSnapshots()
-            if self.place() != place:
-                raise Refused(f"main of {self.name} moved", why=f"it is at {self.place()}, not at {place}")
+            staged = self.ref(branch)
+            if self.place() != place or staged is None or staged.id != upto:
+                raise Refused(f"main of {self.name} or {branch} moved", why=f"main is at {self.place()}, not {place}")
             manage.fastForwardBranch(MAIN, branch).commit()
         except Refused:
             raise

@@ -125,12 +125,12 @@ class MemoryStore(TableStore):
     def place(self) -> str:
         return self._place
 
-    def fast_forward(self, branch: str, place: str) -> None:
+    def fast_forward(self, branch: str, upto: int, place: str) -> None:
         read = self._read("fast_forward")
-        if self._place != place or self._refs[MAIN] not in self.table.chain(self._refs.get(branch)):
+        if self._place != place or self._refs.get(branch) != upto or self._refs[MAIN] not in self.table.chain(upto):
             raise Refused(f"main of {self.name} moved")
         try:
-            self._swap("fast_forward", read, lambda: self.table.set(MAIN, self._refs[branch]))
+            self._swap("fast_forward", read, lambda: self.table.set(MAIN, upto))
         except _Conflict as conflict:
             raise Refused(conflict.what) from conflict
 

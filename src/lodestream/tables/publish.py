@@ -98,7 +98,7 @@ class Writer:
         reach("publish.before", self._store.name)
         self._unresolved = staged.snapshot
         try:
-            self._store.fast_forward(self.branch, staged.base.place)
+            self._store.fast_forward(self.branch, staged.snapshot.id, staged.base.place)
             reach("publish.after", self._store.name)
         except Refused:
             self._explain_refusal(staged)

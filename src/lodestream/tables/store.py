@@ -57,10 +57,11 @@ class TableStore(ABC):
         """Where `main` is, and since when: another one after every move, also after a move there and back."""
 
     @abstractmethod
-    def fast_forward(self, branch: str, place: str) -> None:
-        """Move `main` to the branch's head if it is still at `place`: the compare-and-swap of the one rule.
+    def fast_forward(self, branch: str, upto: int, place: str) -> None:
+        """Move `main` to the branch, if it is still at `place`: the compare-and-swap of the one rule.
 
-        Refused when `main` has moved, also to an older ancestor: that is a rollback, not to be undone.
+        Refused when `main` has moved, also to an older ancestor: that is a rollback, not to be undone. Refused when
+        the branch is not at `upto`: a write of an earlier attempt came late, and must not be published along.
         """
 
     @abstractmethod

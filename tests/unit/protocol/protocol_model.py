@@ -21,9 +21,9 @@ from lodestream.flows.letters import ATTEMPT
 from lodestream.pipeline.location import Location
 from lodestream.pipeline.table import Table
 from lodestream.sources.source import Position, Source
+from lodestream.tables.memory import MemoryStore, MemoryTable
 from lodestream.tables.snapshot import Snapshot, Stamp
 from lodestream.tables.store import MAIN, Refused
-from lodestream.tables.memory import MemoryStore, MemoryTable
 
 NAME = "silver.events"
 _NO_LAKE = SimpleNamespace(
@@ -50,6 +50,7 @@ class Weather:
     faults: int = 0
     chance: float = 0.0
     kinds: tuple[str, ...] = ("down", "lost", "late", "kill")
+    where: tuple[str, ...] = ()  # everywhere
     maintenance: int = 0
     rollbacks: int = 0
     writers: int = 2
@@ -75,7 +76,7 @@ class World:
         self.dead: CheckedTable | None = None
         self.produced = 0
         self.goal = self.rng.randint(4, 14)
-        self.in_flight: list[tuple[CheckedTable, int, int]] = []
+        self.in_flight: list[Callable[[], None]] = []
         self.lives = 0
         self.survivors: list[ModelFlow] = []
         self.losers: list[str] = []
@@ -83,7 +84,7 @@ class World:
         self.calm = False
 
     def run(self) -> World:
-        actors: dict[str, Callable[[], None]] = {"producer": self._produce, "network": self._deliver_late}
+        actors: dict[str, Callable[[], None]] = {"producer": self._produce}
         for number in range(self.weather.writers):
             actors[f"writer{number}"] = self._write
         if self.weather.maintenance:
@@ -98,8 +99,12 @@ class World:
 
     def gate(self, step: str) -> None:
         self.schedule.pause()
+        if self.in_flight and self.rng.random() < 0.2:
+            self.in_flight.pop(0)()  # what the network has held back
         weather = self.weather
         if self.calm or weather.faults == 0 or self.rng.random() > weather.chance:
+            return
+        if weather.where and step not in weather.where:
             return
         weather.faults -= 1
         kind = self.rng.choice(weather.kinds)
@@ -109,8 +114,8 @@ class World:
             raise OutcomeUnknown(f"the answer to {step} was lost")
         if kind == "lost" and step == "fast_forward.swap":
             raise OutcomeUnknown("the request was lost, and we cannot know")
-        if kind == "late" and step == "fast_forward.swap":
-            raise _Late
+        if kind == "late" and step in ("fast_forward.swap", "append.swap"):
+            raise Late
         raise CatalogUnavailable(step)
 
     # Actors
@@ -147,16 +152,6 @@ class World:
                 return True
             self.schedule.pause()
 
-    def _deliver_late(self) -> None:
-        for _ in range(30):
-            self.schedule.pause()
-            if self.in_flight and self.rng.random() < 0.3:
-                self._land(*self.in_flight.pop(0))
-
-    def _land(self, table: CheckedTable, expected: int, target: int) -> None:
-        if table.refs[MAIN] == expected and target in table.snapshots:
-            table.set(MAIN, target)
-
     def _maintain(self) -> None:
         for _ in range(self.weather.maintenance):
             for _ in range(self.rng.randint(1, 15)):
@@ -180,6 +175,8 @@ class World:
                 self.schedule.pause()
             chain = list(self.main.chain(self.main.refs[MAIN]))
             targets = [number for number in chain if _resumable(self.main, number)]
+            if not targets:
+                return
             target = self.rng.choice(targets)
             self.undone |= set(chain[: chain.index(target)])
             self.main.set(MAIN, target)
@@ -190,7 +187,7 @@ class World:
         """Faults are over: every run that lives gets more input. One goes on, the others learn that they lost."""
         self.calm = True
         while self.in_flight:
-            self._land(*self.in_flight.pop(0))
+            self.in_flight.pop(0)()
         self.produced += 4
         self.rng.shuffle(self.survivors)
         for flow in self.survivors:
@@ -276,7 +273,7 @@ class CheckedTable(MemoryTable):
             self._moved(before, snapshot_id)
 
 
-class _Late(Exception):
+class Late(Exception):
     """The request is on its way, its answer will not come."""
 
 
@@ -287,12 +284,12 @@ class ModelStore(MemoryStore):
         super().__init__(table, world.gate)
         self._world = world
 
-    def fast_forward(self, branch: str, place: str) -> None:
+    def fast_forward(self, branch: str, upto: int, place: str) -> None:
         try:
-            super().fast_forward(branch, place)
-        except _Late:
-            request = (self.table, self._refs[MAIN], self._refs[branch])
-            self._world.in_flight.append(request)  # type: ignore[arg-type]
+            super().fast_forward(branch, upto, place)
+        except Late:
+            table, expected = self.table, self._refs[MAIN]
+            self._world.in_flight.append(lambda: _land(table, expected, upto))
             raise OutcomeUnknown("no answer") from None
 
 
@@ -398,7 +395,18 @@ def _write(world: World, table: CheckedTable, branch: str, *args: Any, **kwargs:
     client = MemoryStore(table, world.gate)
     if client.ref(branch) is None:
         raise ValueError(f"Cannot use branch (does not exist): {branch}")
-    client.append(branch, *args, **kwargs)
+    try:
+        client.append(branch, *args, **kwargs)
+    except Late:
+        # The job was given up and commits after all, on the branch as it is then.
+        late = MemoryStore(table)
+        world.in_flight.append(lambda: late.ref(branch) and late.append(branch, *args, **kwargs))
+        raise CatalogUnavailable("the job did not answer") from None
+
+
+def _land(table: MemoryTable, expected: int, target: int) -> None:
+    if table.refs[MAIN] == expected and target in table.snapshots:
+        table.set(MAIN, target)
 
 
 def _end(stamp: Stamp | None) -> int:

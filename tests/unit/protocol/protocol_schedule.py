@@ -18,12 +18,12 @@ class _Over(BaseException):
 class Schedule:
     """Threads, of which exactly one runs at a time; at each `pause` the seed decides who goes on."""
 
-    def __init__(self, rng: random.Random, *, most_steps: int = 20_000) -> None:
+    def __init__(self, rng: random.Random, *, most_steps: int = 8_000) -> None:
         self._rng = rng
         self._most = most_steps
         self.steps = 0
         # A low chance leaves an actor asleep for long, like a process that was stopped.
-        self._switch = rng.choice((0.03, 0.15, 0.4, 0.8))
+        self._switch = rng.choice((0.03, 0.1, 0.3, 0.6))
         self._waiting: dict[str, threading.Lock] = {}
         self._current = ""
         self._done = threading.Event()

@@ -1,0 +1,202 @@
+"""The checks themselves are tested: code that is broken on purpose must not get past them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from protocol_model import NAME, ModelFlow, ModelStore, Weather, World
+from protocol_run import run
+from protocol_schedule import Livelock
+
+from lodestream.errors import LodeError
+from lodestream.flows import dead, letters
+from lodestream.tables import positions, publish
+from lodestream.tables.memory import MemoryStore
+from lodestream.tables.publish import Base, Moved, Staged, Writer
+from lodestream.tables.store import MAIN, Refused
+
+MOST = 500
+Patch = pytest.MonkeyPatch
+
+
+def append_to_main(patch: Patch) -> None:
+    """Publish by plain append: two writers with the same `from` both land."""
+
+    def stage(self: Writer, base: Base, stamp: Any, write: Callable[..., None]) -> Staged:
+        write(MAIN, stamp.properties())
+        self.store.refresh()
+        head = self.store.head()
+        assert head is not None
+        return Staged(base, head, stamp)
+
+    patch.setattr(Writer, "stage", stage)
+    patch.setattr(Writer, "publish", lambda self, staged: staged.snapshot)
+
+
+def no_alignment(patch: Patch) -> None:
+    """The branch stays where the last attempt left it, and that attempt is published along."""
+    patch.setattr(
+        Writer, "_align", lambda self, base: self.store.ref(self.branch) or self._store.point(self.branch, base.head)
+    )
+    lenient_stage(patch)
+
+
+def lenient_stage(patch: Patch) -> None:
+    """What is on the branch is taken for ours, whatever it was built on."""
+
+    def stage(self: Writer, base: Base, stamp: Any, write: Callable[..., None]) -> Staged:
+        self._align(base)
+        self._write(stamp, write)
+        self.store.refresh()
+        snapshot = self.store.ref(self.branch)
+        if snapshot is None or snapshot.id == base.head:
+            raise Moved(self.store.name)
+        return Staged(base, snapshot, stamp)
+
+    patch.setattr(Writer, "stage", stage)
+
+
+def guess_published(patch: Patch) -> None:
+    """A lost answer is taken for a yes."""
+    patch.setattr(Writer, "_resolve", lambda self, staged: None)
+    # The next batch builds on what it believes was published.
+    begin = Writer.begin
+
+    def believing(self: Writer) -> Base:
+        base = begin(self)
+        mine = self._published
+        return base if mine is None else Base(base.head, base.place, mine.stamp)
+
+    patch.setattr(Writer, "begin", believing)
+
+
+def only_the_head_counts(patch: Patch) -> None:
+    """Positions are read from the head alone, so compaction hides them."""
+
+    def last_stamped(store: Any) -> Any:
+        head = store.head()
+        return head if head is not None and head.stamp is not None else None
+
+    patch.setattr(publish, "last_stamped", last_stamped)
+    patch.setattr(positions, "last_stamped", last_stamped)
+
+
+def force_main(patch: Patch) -> None:
+    """Publish by setting `main`, wherever it is."""
+
+    def fast_forward(self: ModelStore, branch: str, upto: int, place: str) -> None:
+        self.refresh()
+        if branch not in self._refs:
+            raise Refused("no branch")
+        self.table.set(MAIN, self._refs[branch])
+
+    patch.setattr(ModelStore, "fast_forward", fast_forward)
+
+
+def by_ancestry_alone(patch: Patch) -> None:
+    """Iceberg's own fast-forward: it takes a rollback for an invitation."""
+
+    def fast_forward(self: ModelStore, branch: str, upto: int, place: str) -> None:
+        self.refresh()
+        if self._refs[MAIN] not in self.table.chain(upto):
+            raise Refused("not an ancestor")
+        self.table.set(MAIN, upto)
+
+    patch.setattr(ModelStore, "fast_forward", fast_forward)
+
+
+def never_look_who_else(patch: Patch) -> None:
+    """A run that was overtaken goes on."""
+    patch.setattr(Writer, "_still_alone", lambda self, stamped: None)
+
+
+def compaction_restamps(patch: Patch) -> None:
+    """Maintenance copies the stamp of what it rewrites."""
+    append = MemoryStore.append
+
+    def stamped(
+        self: MemoryStore, branch: str, properties: Any, *args: Any, operation: str = "append", **more: Any
+    ) -> None:
+        head = self.head()
+        if operation == "replace" and self.name == NAME and head is not None:
+            properties = {key: value for key, value in head.summary.items() if key.startswith("lode.")}
+        append(self, branch, properties, *args, operation=operation, **more)
+
+    patch.setattr(MemoryStore, "append", stamped)
+
+
+def clear_open_letters(patch: Patch) -> None:
+    """Letters that `main` does not name are deleted at once, also those of a run that is about to publish."""
+    judge = letters.judge_letters
+
+    def hasty(*args: Any) -> letters.Verdict:
+        found = judge(*args)
+        return letters.Verdict((*found.orphans, *found.open), (), found.beyond, found.settled)
+
+    patch.setattr(dead, "judge_letters", hasty)
+
+
+def keep_every_letter(patch: Patch) -> None:
+    """Letters of attempts that came to nothing stay."""
+    patch.setattr(dead, "judge_letters", lambda *args: letters.Verdict())
+
+
+def letters_after_the_batch(patch: Patch) -> None:
+    """Dead letters are committed once the batch is public: a crash between the two loses them."""
+    step = ModelFlow.make
+
+    def make(self: ModelFlow, span: Any) -> Any:
+        batch = step(self, span)
+        early = batch.companions
+        kept: list[Any] = []
+        batch.companions = lambda *args: kept.append(args)  # type: ignore[method-assign]
+        batch.tidy = lambda lost: [early(*args) for args in kept] if not lost else None  # type: ignore[method-assign]
+        return batch
+
+    patch.setattr(ModelFlow, "make", make)
+
+
+def expiry_forgets_positions(patch: Patch) -> None:
+    """Maintenance expires everything but the heads."""
+    patch.setattr(
+        World,
+        "_expirable",
+        lambda self, table: [number for number in table.snapshots if number not in table.refs.values()],
+    )
+
+
+MUTANTS = [
+    append_to_main,
+    no_alignment,
+    lenient_stage,
+    guess_published,
+    only_the_head_counts,
+    force_main,
+    by_ancestry_alone,
+    never_look_who_else,
+    compaction_restamps,
+    clear_open_letters,
+    keep_every_letter,
+    letters_after_the_batch,
+    expiry_forgets_positions,
+]
+
+
+# Only a write that comes late lays two attempts on top of each other: seldom in mixed weather.
+WEATHER = {
+    lenient_stage: lambda: Weather(faults=20, chance=0.5, kinds=("late",), where=("append.swap",), writers=1),
+    no_alignment: lambda: Weather(faults=20, chance=0.5, kinds=("down",), where=("publish.before",), writers=1),
+}
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.__name__)
+def test_mutant_is_caught(mutant: Callable[[Patch], None], monkeypatch: Patch) -> None:
+    mutant(monkeypatch)
+    for seed in range(1, MOST):
+        try:
+            run(seed, WEATHER[mutant]() if mutant in WEATHER else None)
+        except (AssertionError, LodeError, Livelock):
+            return
+    pytest.fail(f"{mutant.__name__} got past {MOST} schedules")
