@@ -14,6 +14,7 @@ from lodestream.errors import DeclarationError
 from lodestream.pipeline import Expectation, Filter
 
 CARRIED = "_lode"
+ERROR = "_error"
 REASONS = "_reasons"
 FILTERED = "_filtered"
 WARNED = "_warned"
@@ -48,7 +49,7 @@ class Judge:
         # A value that did not convert is null now: "is null" beside "is not a double" would say it twice.
         everything = when(expr("size(_unfit) > 0"), col("_unfit")).otherwise(reasons)
         typed = first.withColumn(REASONS, everything.cast("array<string>")).drop("_unfit")
-        typed = typed.withColumn(FILTERED, self._filtered())
+        typed = typed.withColumn(FILTERED, filtered_by(self.filters))
         return typed.withColumn(WARNED, self._warned())
 
     def _violations(self) -> list[Violation]:
@@ -61,13 +62,6 @@ class Judge:
         names = [when(expr(one.sql), lit(one.reason)) for one in found]
         return array_compact(array(*names)).cast("array<string>") if names else array().cast("array<string>")
 
-    def _filtered(self) -> Column:
-        """The first declared filter that does not keep the row; an unknown outcome does not keep it."""
-        verdict: Column = lit(None).cast("string")
-        for one in reversed(self.filters):
-            verdict = when(expr(f"NOT coalesce(({one.sql}\n), false)"), lit(one.name)).otherwise(verdict)
-        return verdict
-
     def _refuse_impossible(self, refusals: Sequence[tuple[str, str | None]]) -> None:
         if refusals:
             raise DeclarationError(
@@ -75,6 +69,14 @@ class Judge:
                 why="; ".join(f"{name}: {why}" for name, why in refusals),
                 fix="give the column the contract's type in the function, or state the conversion in the contract",
             )
+
+
+def filtered_by(filters: Sequence[Filter]) -> Column:
+    """The first declared filter that does not keep the row, or null; an unknown outcome does not keep it."""
+    verdict: Column = lit(None).cast("string")
+    for one in reversed(filters):
+        verdict = when(expr(f"NOT coalesce(({one.sql}\n), false)"), lit(one.name)).otherwise(verdict)
+    return verdict
 
 
 def _reason(violation: Violation) -> Column:

@@ -5,28 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
-from pyspark import StorageLevel
-from pyspark.sql import DataFrame, Row, Window
-from pyspark.sql.functions import array, broadcast, col, count, count_if, lit, row_number, size, struct
+from pyspark.sql import DataFrame
+from pyspark.sql.functions import col, struct
 
 from lodestream.contracts import Contract
-from lodestream.errors import AuditFailed
-from lodestream.failpoints import reach
 from lodestream.flows.bronze import AppendBatch
 from lodestream.flows.dead import DeadLetters
+from lodestream.flows.filtered import FilteredBatch
 from lodestream.flows.flow import Batch, Flow, Span
-from lodestream.flows.judge import CARRIED, FILTERED, REASONS, WARNED, Judge
-from lodestream.flows.shape import ddl_of, only_touched, partition_columns, touched
+from lodestream.flows.judge import CARRIED, ERROR, Judge
+from lodestream.flows.judged import JudgedBatch
+from lodestream.flows.shape import ddl_of
 from lodestream.flows.usercode import transform
-from lodestream.pipeline import Partition, Table
+from lodestream.pipeline import Table
 from lodestream.sources.source import Source
 from lodestream.tables.iceberg import IcebergStore
 from lodestream.tables.lake import Lake
-from lodestream.tables.snapshot import Snapshot, Stamp
-
-_ERROR = "_error"
-# Above this many rows a batch is kept on disk while it is judged, so that memory does not follow its size.
-_MOST_IN_MEMORY = 50_000
 
 Decoder = Callable[[DataFrame], DataFrame]
 
@@ -67,140 +61,41 @@ class SilverFlow(Flow):
 
     def make(self, span: Span) -> Batch:
         frames = {source.name: source.read(span.since[source.name], span.to[source.name]) for source in self.sources}
-        if not self._judges:
-            return AppendBatch(self.lake, self.name, self._transformed(frames), span.rows, exact=False)
-        self.dead.settle(self.writer.store)
-        return SilverBatch(self, frames, span)
+        if self.judges:
+            self.dead.settle(self.writer.store)
+            return JudgedBatch(self, frames, span)
+        if self.table.filters:
+            return FilteredBatch(self.lake, self.name, self.transformed(frames), self.table.filters, span.rows)
+        return AppendBatch(self.lake, self.name, self.transformed(frames), span.rows, exact=False)
 
     @property
-    def _judges(self) -> bool:
-        table = self.table
-        return bool(self.contract or self.decode or self.keys or table.filters or table.expectations)
+    def judges(self) -> bool:
+        """Whether rows may turn out to be dead letters or duplicates."""
+        return bool(self.contract or self.decode or self.keys or self.table.expectations)
+
+    @property
+    def driving(self) -> str:
+        return next(name for name in self.inputs if name not in self.lookups)
 
     @cached_property
     def judge(self) -> Judge:
         arrival = f"{CARRIED}.timestamp" if self.decode else None
         return Judge(self.name, self.contract, self.table.filters, self.table.expectations, arrival)
 
-    def _transformed(self, frames: Mapping[str, DataFrame]) -> DataFrame:
+    def transformed(self, frames: Mapping[str, DataFrame]) -> DataFrame:
         ordered = {name: frames[name] for name in self.inputs}
         return transform(self.lake.spark, self.table, ordered)
 
     def _shape(self) -> DataFrame:
         """The declared rows over empty inputs: only their columns count."""
         frames = {name: self.lake.whole(name).limit(0) for name in self.inputs}
-        driving = next(name for name in self.inputs if name not in self.lookups)
-        frames[driving] = self.carried(frames[driving])
-        return self._transformed(frames)
+        frames[self.driving] = self.carried(frames[self.driving])
+        return self.transformed(frames)
 
     def carried(self, rows: DataFrame) -> DataFrame:
         """The driving input as the function sees it: decoded if declared, the raw row beside it in `_lode`."""
         if self.decode is not None:
-            return self.decode(rows).drop(_ERROR)
-        if self._judges:
+            return self.decode(rows).drop(ERROR)
+        if self.judges:
             return rows.withColumn(CARRIED, struct(*[col(f"`{name}`") for name in rows.columns]))
         return rows
-
-
-class SilverBatch(Batch):
-    """Judged once, counted, then written twice: dead letters and rows."""
-
-    def __init__(self, flow: SilverFlow, frames: Mapping[str, DataFrame], span: Span) -> None:
-        self._flow = flow
-        self._span = span
-        self._kept: list[DataFrame] = []
-        self._level = StorageLevel.MEMORY_AND_DISK if span.rows <= _MOST_IN_MEMORY else StorageLevel.DISK_ONLY
-        self._judged = self._keep(self._judge(frames))
-        self._seen = self._count()
-        reach("judge.after", flow.name)
-        self.counts = {name: int(self._seen[name] or 0) for name in ("in", "dead", "filtered", "warned", "kept")}
-
-    def write(self, branch: str, properties: Mapping[str, str]) -> None:
-        good = self._judged.where((size(REASONS) == 0) & col(FILTERED).isNull())
-        rows = self._first_of_each_key(good) if self._flow.keys else good
-        self._flow.lake.append(self._flow.name, rows.drop(CARRIED, REASONS, FILTERED, WARNED), branch, properties)
-
-    def audit(self, snapshot: Snapshot) -> None:
-        counts = self.counts
-        lost = self._span.rows - counts["in"]
-        if lost > 0 and self._flow.decode is not None:
-            raise AuditFailed(
-                f"{self._flow.name}: {lost:,} of {self._span.rows:,} input rows are unaccounted for",
-                why="the function dropped rows that neither a filter nor the contract explains",
-                fix="declare the condition: filters={'name': 'rows to keep'}",
-            )
-        if snapshot.added_rows > counts["kept"] or (not self._flow.keys and snapshot.added_rows != counts["kept"]):
-            raise AuditFailed(
-                f"{self._flow.name}: {snapshot.added_rows:,} rows were written where {counts['kept']:,} were counted",
-                why="the declared function gives other rows each time it runs (random values, the clock)",
-                fix="make the function depend on its inputs alone",
-            )
-
-    def notes(self) -> Mapping[str, str]:
-        return self._flow.dead.attestation()
-
-    def tidy(self, *, lost: bool) -> None:
-        self._flow.dead.tidy(self._flow.writer.store, lost=lost)
-
-    def companions(self, stamp: Stamp, place: str) -> None:
-        if self.counts["dead"]:
-            contract = self._flow.contract
-            letters = self._judged.where(size(REASONS) > 0)
-            self._flow.dead.publish(letters, stamp, place, contract.title if contract else None)
-
-    def release(self) -> None:
-        for frame in self._kept:
-            frame.unpersist()
-
-    def _judge(self, frames: Mapping[str, DataFrame]) -> DataFrame:
-        flow = self._flow
-        driving = next(name for name in flow.inputs if name not in flow.lookups)
-        given = dict(frames)
-        if flow.decode is None:
-            given[driving] = flow.carried(given[driving])
-            return flow.judge.conformed(flow._transformed(given))
-        decoded = self._keep(flow.decode(given[driving]))
-        given[driving] = decoded.where(col(_ERROR).isNull()).drop(_ERROR)
-        judged = flow.judge.conformed(flow._transformed(given))
-        broken = decoded.where(col(_ERROR).isNotNull())
-        missing = {name: lit(None).cast(judged.schema[name].dataType) for name in judged.columns}
-        missing |= {CARRIED: col(CARRIED), REASONS: array(col(_ERROR)), WARNED: array().cast("array<string>")}
-        return judged.unionByName(broken.select(*[column.alias(name) for name, column in missing.items()]))
-
-    def _count(self) -> Row:
-        """One job counts everything and finds the partitions that the rows lie in."""
-        dead, filtered = size(REASONS) > 0, col(FILTERED).isNotNull()
-        counted = self._judged.agg(
-            count(lit(1)).alias("in"),
-            count_if(dead).alias("dead"),
-            count_if(~dead & filtered).alias("filtered"),
-            count_if(~dead & ~filtered).alias("kept"),
-            count_if(size(WARNED) > 0).alias("warned"),
-            *touched(self._partitions),
-        )
-        return counted.collect()[0]
-
-    @cached_property
-    def _partitions(self) -> list[Partition]:
-        return partition_columns(self._flow.table.partition_by, self._judged.columns) if self._flow.keys else []
-
-    def _first_of_each_key(self, good: DataFrame) -> DataFrame:
-        """First position wins within the batch; a key that the table has already is a duplicate."""
-        keys = list(self._flow.keys)
-        order = [f"{CARRIED}.{name}" for name in ("partition", "offset", "file", "row") if name in self._raw_names]
-        if order:
-            ranked = good.withColumn("_rank", row_number().over(Window.partitionBy(*keys).orderBy(*order)))
-            unique = ranked.where(col("_rank") == 1).drop("_rank")
-        else:
-            unique = good.dropDuplicates(keys)
-        stored = only_touched(self._flow.lake.whole(self._flow.name), self._partitions, self._seen).select(*keys)
-        known = stored.join(broadcast(good.select(*keys)), keys, "left_semi")
-        return unique.join(broadcast(known), keys, "left_anti")
-
-    @property
-    def _raw_names(self) -> list[str]:
-        return list(self._judged.select(f"{CARRIED}.*").columns)
-
-    def _keep(self, frame: DataFrame) -> DataFrame:
-        self._kept.append(frame.persist(self._level))
-        return frame
