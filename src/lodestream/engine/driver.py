@@ -94,7 +94,8 @@ class Driver:
         if isinstance(runner.error, AnotherWriter):
             # Another driver keeps this pipeline: going on with the other tables would only lose more races.
             self._stop.set()
-        if published is not None:
+        # After a failure, too: the batch may have been published and its answer lost.
+        if published is not None or runner.recovered:
             for name in self._downstream.get(runner.name, ()):
                 if name in self._runners:
                     self._runners[name].wake()

@@ -58,6 +58,7 @@ class Runner:
         self._adopt = adopt
         self._began = -math.inf
         self._woken = False
+        self.recovered = False
 
     @property
     def ended(self) -> bool:
@@ -71,13 +72,14 @@ class Runner:
 
     def turn(self) -> Published | None:
         """One batch, or none. Never raises: what went wrong becomes the runner's state."""
-        self._woken = False
+        self._woken = self.recovered = False
         self._began = time.monotonic()
         try:
             published = self._step()
         except Exception as error:
             self._failed(error)
             return None
+        self.recovered = self._backoff.tries > 0
         self._backoff.succeeded()
         self.state = "waiting"
         if published is None:

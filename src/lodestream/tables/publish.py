@@ -22,7 +22,7 @@ BRANCH_PREFIX = "lode_"
 FAILED_PREFIX = "failed_"
 
 
-class Moved(Exception):
+class Moved(CatalogUnavailable):
     """Maintenance moved `main` while we staged: redo the batch on the new head."""
 
 

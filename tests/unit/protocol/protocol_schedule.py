@@ -18,7 +18,7 @@ class _Over(BaseException):
 class Schedule:
     """Threads, of which exactly one runs at a time; at each `pause` the seed decides who goes on."""
 
-    def __init__(self, rng: random.Random, *, most_steps: int = 8_000) -> None:
+    def __init__(self, rng: random.Random, *, most_steps: int = 4_000) -> None:
         self._rng = rng
         self._most = most_steps
         self.steps = 0

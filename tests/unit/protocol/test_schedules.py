@@ -9,7 +9,7 @@ import pytest
 from protocol_model import Weather
 from protocol_run import run
 
-SCHEDULES = int(os.environ.get("LODE_SCHEDULES", "1200"))
+SCHEDULES = int(os.environ.get("LODE_SCHEDULES", "1000"))
 FIRST = int(os.environ.get("LODE_SEED", "1"))
 
 
