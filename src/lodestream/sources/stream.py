@@ -12,6 +12,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 from pyspark.errors import StreamingQueryException
@@ -29,12 +30,11 @@ Publish = Callable[[DataFrame, Position], None]
 # Options that say which source it is; a position of one is none of another.
 _IDENTITY = ("path", "subscribe", "subscribePattern", "assign", "topic", "table", "host", "port", "streamName")
 _ROW_LIMITS = {"kafka": "maxOffsetsPerTrigger", "iceberg": "streaming-max-rows-per-micro-batch"}
-# In slices, so that Ctrl-C is heard.
-_LOOK_EVERY = 1
+_LOOK_EVERY = 0.05
 
 
 class _Enough(Exception):
-    """Ends a query between two batches."""
+    """A batch that must not look done to Spark: a source may delete or acknowledge what is done."""
 
 
 class StreamSource:
@@ -50,7 +50,7 @@ class StreamSource:
         self._declared = declared
         self._options = {key: _filled(key, value) for key, value in declared.options.items()}
         self._identity = {key: self._options[key] for key in _IDENTITY if key in self._options}
-        self._scratch = scratch
+        self._scratch = scratch.absolute()
 
     def ddl(self) -> str:
         """The columns of the Bronze table: those of the source."""
@@ -94,18 +94,20 @@ class StreamSource:
 
     def _run(self, folder: Path, pulling: _Pulling, rows: int) -> None:
         writer = self._reader(rows).load().writeStream.foreachBatch(pulling.batch)
-        query = writer.trigger(availableNow=True).option("checkpointLocation", folder.as_uri()).start()
+        # Not as_uri(): Hadoop takes the percent signs of an escaped path for part of the name.
+        query = writer.trigger(availableNow=True).option("checkpointLocation", f"file://{folder}").start()
         try:
-            while not query.awaitTermination(_LOOK_EVERY):
+            while query.isActive and not pulling.ended.wait(_LOOK_EVERY):
                 pass
+            if not pulling.ended.is_set():
+                query.awaitTermination()
         except StreamingQueryException as error:
             if pulling.failure is None:
                 raise self._translated(error) from error
-            if not isinstance(pulling.failure, _Enough):
-                raise pulling.failure from None
         finally:
-            if query.isActive:
-                query.stop()
+            query.stop()
+        if pulling.failure is not None:
+            raise pulling.failure
 
     def _reader(self, rows: int) -> DataStreamReader:
         limit = _ROW_LIMITS.get(self._declared.format)
@@ -128,7 +130,7 @@ class StreamSource:
 
 
 class _Pulling:
-    """One pull: what `foreachBatch` calls."""
+    """One pull: what `foreachBatch` calls, in a thread of its own. Spark makes text of what it raises: kept here."""
 
     def __init__(
         self,
@@ -142,17 +144,20 @@ class _Pulling:
         self._stopping = stopping
         self._stamped = stamped
         self.published = 0
+        self.ended = Event()
         self.failure: Exception | None = None
 
     def batch(self, rows: DataFrame, number: int) -> None:
-        # Spark turns what we raise into text, so the exception itself is kept here.
+        if self.ended.is_set():
+            raise _Enough
         try:
-            if self.published and self._stopping():
-                raise _Enough
             self._publish(rows, self._stamped(capture(self._folder, number)))
             self.published += 1
+            if self._stopping():
+                self.ended.set()
         except Exception as error:
             self.failure = error
+            self.ended.set()
             raise
 
 
