@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 SMALL = 20_000
 
-_SMALL = {
+SMALL_BATCHES = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -23,13 +23,13 @@ class Tuning:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self._large = {key: spark.conf.get(key) for key in _SMALL}
+        self._large = {key: spark.conf.get(key) for key in SMALL_BATCHES}
         self._small: bool | None = None
 
     def fit(self, rows: int) -> None:
         small = rows <= SMALL
         if small is self._small:
             return
-        for key, value in (_SMALL if small else self._large).items():
+        for key, value in (SMALL_BATCHES if small else self._large).items():
             self._spark.conf.set(key, value or "")
         self._small = small
