@@ -99,7 +99,10 @@ def _literal(value: Any) -> str:
 
 @pytest.fixture
 def keep(spark: SparkSession) -> Callable[[str, Mapping[str, InputInfo]], Keeper]:
-    session = spark.newSession()
-    session.conf.set("spark.sql.shuffle.partitions", "1")
-    session.conf.set("spark.sql.session.timeZone", "UTC")
-    return lambda sql, infos: Keeper(session, analyse(sql, infos), infos)
+    def kept(sql: str, infos: Mapping[str, InputInfo]) -> Keeper:
+        session = spark.newSession()  # every keeper has views of the same names
+        session.conf.set("spark.sql.shuffle.partitions", "1")
+        session.conf.set("spark.sql.session.timeZone", "UTC")
+        return Keeper(session, analyse(sql, infos), infos)
+
+    return kept

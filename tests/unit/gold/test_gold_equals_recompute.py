@@ -63,9 +63,12 @@ DELTA = {
     "having": "SELECT zone, count(*) AS n, sum(qty) AS q FROM silver.trips GROUP BY zone HAVING count(*) > 1 AND sum(qty) > 0",
     "distinct": "SELECT DISTINCT zone, cat FROM silver.trips WHERE ok",
     "booleans": "SELECT zone, bool_or(ok) AS some, bool_and(ok) AS every FROM silver.trips GROUP BY zone",
-    "subquery and CTE": """WITH kept AS (SELECT id, zone, fare * 2 AS double FROM silver.trips WHERE qty >= 0),
+    "subquery and CTE": """-- a comment before
+        WITH kept AS (SELECT id, zone, fare * 2 AS double FROM silver.trips WHERE qty >= 0),
         named AS (SELECT zone AS place, double FROM kept)
-        SELECT place, sum(double) AS s, count(*) AS n FROM named WHERE double > 1 GROUP BY place""",
+        /* and one within */
+        SELECT place, -- and one after
+        sum(double) AS s, count(*) AS n FROM named WHERE double > 1 GROUP BY place""",
     "lookup": """SELECT z.borough, count(*) AS n, sum(t.fare) AS s FROM silver.trips t
         JOIN silver.zones z ON t.zone = z.location GROUP BY z.borough""",
     "optional lookup": """SELECT t.day, z.borough, sum(t.fare * z.rate) AS s, count(z.rate) AS c FROM silver.trips t

@@ -20,7 +20,7 @@ from lodestream.pipeline.gold.plan import (
     StateColumn,
 )
 from lodestream.pipeline.gold.query import Query, Source
-from lodestream.pipeline.gold.rewriting import quoted, read_views, replaced
+from lodestream.pipeline.gold.rewriting import quoted, read_views, replaced, select_sql
 from lodestream.pipeline.gold.stream import refuse_neighbours, the_stream
 
 
@@ -103,8 +103,7 @@ def rows_sql(groups: Groups, *, feed: bool) -> str:
     source = read_views(groups.query.select, feeds=(groups.stream.alias,) if feed else ())
     for clause in ("group", "having", "distinct"):
         source.set(clause, None)
-    source.set("expressions", [])
-    return f"SELECT {', '.join([*items, f'{weight} AS {WEIGHT}'])} {source.sql('spark', comments=False).removeprefix('SELECT').strip()}"
+    return select_sql([*items, f"{weight} AS {WEIGHT}"], source)
 
 
 def delta_sql(groups: Groups, *, feed: bool = True) -> str:

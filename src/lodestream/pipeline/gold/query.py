@@ -74,6 +74,8 @@ def sources(select: exp.Select) -> tuple[Source, ...]:
 def read_query(statement: Statement) -> Query:
     """Normal form, or NotProvableError when the query as a whole allows no incremental way."""
     tree = statement.tree.copy()
+    for node in tree.walk():
+        node.comments = None  # they would end up in the middle of the pieces
     moving = changing(tree)
     if moving:
         raise NotProvableError(

@@ -31,6 +31,14 @@ def replaced(node: exp.Expr, known: Callable[[exp.Expr], exp.Expr | None]) -> ex
     return result
 
 
+def select_sql(items: list[str], source: exp.Select) -> str:
+    """These items from the FROM, WHERE and the rest of a SELECT."""
+    rest = source.copy()
+    rest.set("expressions", [])
+    rest.comments = None
+    return f"SELECT {', '.join(items)} {rest.sql('spark').removeprefix('SELECT').strip()}"
+
+
 def read_views(tree: T, *, feeds: Collection[str] = ()) -> T:
     """A copy that reads the feed for the topmost sources with these aliases, the `now` view for all other tables."""
     result = tree.copy()

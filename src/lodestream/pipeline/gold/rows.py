@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from lodestream.pipeline.gold.plan import DELTA, STATE, WEIGHT, NotProvableError
 from lodestream.pipeline.gold.query import Query, Source
-from lodestream.pipeline.gold.rewriting import quoted, read_views
+from lodestream.pipeline.gold.rewriting import quoted, read_views, select_sql
 from lodestream.pipeline.gold.stream import refuse_neighbours, the_stream
 
 _UNGROUPABLE = ("map<", "variant", "geometry", "geography")
@@ -41,9 +41,7 @@ def _mentions(query: Query, name: str) -> bool:
 def rows_delta_sql(rows: Rows) -> str:
     source = read_views(rows.query.select, feeds=(rows.stream.alias,))
     items = [f"{output.expression.sql('spark')} AS {quoted(output.name)}" for output in rows.query.outputs]
-    source.set("expressions", [])
-    rest = source.sql("spark", comments=False).removeprefix("SELECT").strip()
-    return f"SELECT {', '.join(items)}, {rows.stream.alias}.{WEIGHT} AS {WEIGHT} {rest}"
+    return select_sql([*items, f"{rows.stream.alias}.{WEIGHT} AS {WEIGHT}"], source)
 
 
 def rows_fold_sql(rows: Rows) -> str:
