@@ -52,6 +52,8 @@ class JudgedBatch(Batch):
                 why="the function dropped rows that neither a filter nor the contract explains",
                 fix="declare the condition: filters={'name': 'rows to keep'}",
             )
+        if self._flow.limits is not None and snapshot.stamp is not None:
+            self._flow.limits.check(self._judged, snapshot.stamp.batch, counts["in"], counts["dead"])
         if snapshot.added_rows > counts["kept"] or (not self._flow.keys and snapshot.added_rows != counts["kept"]):
             raise AuditFailed(
                 f"{self._flow.name}: {snapshot.added_rows:,} rows were written where {counts['kept']:,} were counted",

@@ -15,6 +15,7 @@ from lodestream.flows.filtered import FilteredBatch
 from lodestream.flows.flow import Batch, Flow, Span
 from lodestream.flows.judge import CARRIED, ERROR, Judge
 from lodestream.flows.judged import JudgedBatch
+from lodestream.flows.limits import LimitWatch
 from lodestream.flows.shape import ddl_of
 from lodestream.flows.usercode import transform
 from lodestream.pipeline import Table
@@ -44,6 +45,7 @@ class SilverFlow(Flow):
         self.contract = contract
         self.decode = decode
         self.dead = DeadLetters(lake, self.name, run)
+        self.limits = LimitWatch(self.name, contract) if contract else None
         self.keys = table.keys or (contract.keys if contract else ())
 
     def drives(self, source: Source) -> bool:

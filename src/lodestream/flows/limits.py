@@ -1,0 +1,47 @@
+"""Stop before publishing when more rows break the contract than it allows."""
+
+from __future__ import annotations
+
+import time
+
+from pyspark.sql import DataFrame
+from pyspark.sql.functions import col, count_if, exists, lit
+
+from lodestream.contracts import Contract
+from lodestream.contracts.refusal import violation
+from lodestream.contracts.thresholds import Tally, breaches, longest_window
+from lodestream.flows.judge import REASONS
+
+
+class LimitWatch:
+    """Remembers what the last batches refused, as far back as the contract's limits look."""
+
+    def __init__(self, table: str, contract: Contract) -> None:
+        self._table = table
+        self._contract = contract
+        self._window = longest_window(contract)
+        self._limited = contract.limit is not None or any(
+            rule.threshold or rule.action == "fail" for rule in contract.rules
+        )
+        self._tallies: list[Tally] = []
+
+    def check(self, judged: DataFrame, batch: int, rows: int, refused: int) -> None:
+        """Raise `ContractViolation` for the first limit that this batch exceeds."""
+        if not self._limited:
+            return
+        reasons = self._reasons(judged) if refused else {}
+        tally = Tally(time.time(), rows, refused, reasons)
+        recent = [one for one in self._tallies if one.at > tally.at - self._window]
+        for breach in breaches(self._contract, [*recent, tally]):
+            raise violation(self._table, self._contract, batch, tally, breach)
+        self._tallies = [*recent, tally]
+
+    def _reasons(self, judged: DataFrame) -> dict[str, int]:
+        """Rows per reason; the offending value that is shown behind a reason does not make it another one."""
+        known = list(dict.fromkeys(one.reason for one in self._contract.violations()))
+        counted = [
+            count_if(exists(col(REASONS), lambda text, reason=reason: text.startswith(lit(reason)))).alias(str(number))
+            for number, reason in enumerate(known)
+        ]
+        found = judged.agg(*counted).collect()[0]
+        return {reason: int(found[str(number)]) for number, reason in enumerate(known) if found[str(number)]}
