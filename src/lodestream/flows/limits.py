@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import col, count_if, exists, lit
 
 from lodestream.contracts import Contract
@@ -40,8 +41,11 @@ class LimitWatch:
         """Rows per reason; the offending value that is shown behind a reason does not make it another one."""
         known = list(dict.fromkeys(one.reason for one in self._contract.violations()))
         counted = [
-            count_if(exists(col(REASONS), lambda text, reason=reason: text.startswith(lit(reason)))).alias(str(number))
-            for number, reason in enumerate(known)
+            count_if(exists(col(REASONS), _says(reason))).alias(str(number)) for number, reason in enumerate(known)
         ]
         found = judged.agg(*counted).collect()[0]
         return {reason: int(found[str(number)]) for number, reason in enumerate(known) if found[str(number)]}
+
+
+def _says(reason: str) -> Callable[[Column], Column]:
+    return lambda text: text.startswith(lit(reason))
