@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from lodestream.demo.watch import Watch
     from lodestream.engine import TableStatus
 
-_GOLD_COLUMNS = 7
-
 
 class DemoScreen:
     """Rendered afresh each time it is shown."""
@@ -68,20 +66,21 @@ class DemoScreen:
 
 
 def gold_table(rows: list[dict[str, Any]]) -> Table:
-    """Some rows of Gold, as many columns as fit."""
-    shown = Table(box=None, pad_edge=False, header_style="dim")
-    columns = list(rows[0])[:_GOLD_COLUMNS]
-    for name in columns:
-        number = isinstance(rows[0][name], int | float | Decimal) and not isinstance(rows[0][name], bool)
-        shown.add_column(name, justify="right" if number else "left", overflow="ellipsis", no_wrap=True)
+    """Some rows of Gold; a long title takes two lines."""
+    shown = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    for name, value in rows[0].items():
+        number = isinstance(value, int | float | Decimal)
+        shown.add_column(_title(name), justify="right" if number else "left", no_wrap=True)
     for row in rows:
-        shown.add_row(*(_cell(row[name]) for name in columns), style=TIER_STYLES["gold"])
+        shown.add_row(*map(_cell, row.values()), style=TIER_STYLES["gold"])
     return shown
+
+
+def _title(name: str) -> str:
+    return name.removeprefix("pickup_").replace("_", " ")
 
 
 def _cell(value: Any) -> str:
     if value is None:
         return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
     return f"{value:,}" if isinstance(value, int | float | Decimal) else str(value)

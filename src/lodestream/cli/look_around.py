@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,27 +19,31 @@ if TYPE_CHECKING:
 
 _PYICEBERG = (
     "from pyiceberg.catalog import load_catalog as c; "
-    'print(c("lode", type="sql", uri="{uri}").load_table("{table}").scan().to_arrow().to_pylist()[-1])'
+    'print(*c("lode", type="sql", uri="{uri}").load_table("{table}")'
+    '.scan(selected_fields=({columns})).to_arrow().to_pylist(), sep="\\n")'
 )
 # The extensions are loaded from their wheels, so this works offline too.
 _DUCKDB = (
     "import duckdb as d, site; "
     'x = site.getsitepackages()[0] + "/duckdb_extension_{{0}}/extensions/v%s/{{0}}.duckdb_extension" % d.__version__; '
     '[d.load_extension(x.format(e)) for e in ("avro", "httpfs", "iceberg")]; '
-    "d.sql(\"from iceberg_scan('{metadata}') limit 5\").show()"
+    "d.sql(\"select {columns} from iceberg_scan('{metadata}') order by 1 desc limit 5\").show()"
 )
 
 
-def look_around(project: Project, table: str) -> list[Text]:
+def look_around(project: Project, table: str, columns: Sequence[str]) -> list[Text]:
     """How to see the tables: with lode, PyIceberg and DuckDB."""
     folder = shlex.quote(short_path(project.config.root))
     python = shlex.quote(_shown(Path(sys.executable)))
     lines = [("lode", f"{lode_command()} --project {folder} status")]
     if project.config.catalog.type == "sqlite":
         uri = project.config.catalog_uri()
-        lines.append(("PyIceberg", f"{python} -c {shlex.quote(_PYICEBERG.format(uri=uri, table=table))}"))
+        names = ", ".join(f'"{name}"' for name in columns)
+        code = _PYICEBERG.format(uri=uri, table=table, columns=names)
+        lines.append(("PyIceberg", f"{python} -c {shlex.quote(code)}"))
         if metadata := _metadata(project, table):
-            lines.append(("DuckDB", f"{python} -c {shlex.quote(_DUCKDB.format(metadata=metadata))}"))
+            code = _DUCKDB.format(metadata=metadata, columns=", ".join(columns))
+            lines.append(("DuckDB", f"{python} -c {shlex.quote(code)}"))
     shown = [Text(f"The tables are in {short_path(project.config.root)}. Look around:")]
     for title, command in lines:
         shown += [Text(f"\n# {title}", style="dim"), Text(command, no_wrap=True, overflow="ignore")]

@@ -19,6 +19,7 @@ _STOP_SECONDS = 10
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 # A little of what real streams bring, so that the dead letters have something to show.
 _MALFORMED = "0.001"
+_MONTH_SECONDS = 310  # a day of January every ten seconds, so that there is something to watch
 
 
 class GeneratorFailed(Final):
@@ -33,7 +34,7 @@ class Generator:
     ) -> None:
         arguments = ["--bootstrap", bootstrap, "--seed", str(seed), "--start-at", str(start_at), "--json"]
         arguments += ["--malformed", _MALFORMED]
-        arguments += ["--events", str(events)] if events is not None else ["--mode", "rate", "--rate", str(rate)]
+        arguments += ["--events", str(events)] if events is not None else _paced(rate)
         self._log = log
         with log.open("w") as errors:
             self._process = subprocess.Popen(
@@ -82,6 +83,10 @@ class Generator:
             why=said[-1] if said else f"exit code {self._process.returncode}",
             fix=f"see {self._log}",
         )
+
+
+def _paced(rate: float) -> list[str]:
+    return ["--mode", "rate", "--rate", str(rate), "--lap", str(round(rate * _MONTH_SECONDS))]
 
 
 def _modest() -> Any:

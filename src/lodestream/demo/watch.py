@@ -16,6 +16,15 @@ from lodestream.observe.events import Event
 from lodestream.tables.inspect import Inspector
 
 GOLD = "gold.daily_summary"
+GOLD_COLUMNS = (
+    "pickup_date",
+    "pickup_day_of_week",
+    "total_trips",
+    "avg_trip_distance",
+    "avg_trip_duration_min",
+    "total_revenue",
+    "avg_tip_percentage",
+)
 _PAUSE = 1.0
 _WINDOW = 10.0
 _GOLD_ROWS = 5
@@ -78,5 +87,5 @@ class Watch:
         view = self._inspector.look(GOLD)
         if view is None or view.head() is None:
             return []
-        rows: list[dict[str, Any]] = view.table.scan().to_arrow().to_pylist()
-        return sorted(rows, key=lambda row: str(next(iter(row.values()))))[-_GOLD_ROWS:]
+        rows: list[dict[str, Any]] = view.table.scan(selected_fields=GOLD_COLUMNS).to_arrow().to_pylist()
+        return sorted(rows, key=lambda row: str(row["pickup_date"]))[-_GOLD_ROWS:]

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from lodestream.demo.memory import PeakMemory
     from lodestream.demo.show import Demo
 
+_SHOWN = ("gold.daily_summary", ("pickup_date", "total_trips", "total_revenue"))
+
 
 @click.command(
     cls=LodeCommand,
@@ -71,9 +73,7 @@ def _once(call: Call, demo: Demo, memory: PeakMemory) -> int:
     result = summary(status, sent, demo.seconds, memory.peak_mb, demo.project)
     if end.exit_code == 0:
         heading = Text(f"\n{sent:,} events, {demo.seconds.total:.1f} s, at most {memory.peak_mb:,} MB\n")
-        call.screen.show(
-            result, heading, status_table(status), Text(), *look_around(demo.project, "gold.daily_summary")
-        )
+        call.screen.show(result, heading, status_table(status), Text(), *look_around(demo.project, *_SHOWN))
         return 0
     return show_failures(call, end)
 
@@ -86,6 +86,6 @@ def _live(call: Call, demo: Demo, memory: PeakMemory, rate: float) -> int:
         shown = DemoScreen(watch, memory, rate)
         with Live(shown, console=call.screen.out, refresh_per_second=4, redirect_stdout=False, redirect_stderr=False):
             end = demo.run(once=False, on_event=watch.hear, stop=signals.stop)
-    for line in look_around(demo.project, "gold.daily_summary"):
+    for line in look_around(demo.project, *_SHOWN):
         call.screen.out.print(line)
     return show_failures(call, end) if end.exit_code else 0
