@@ -32,6 +32,7 @@ READ_OPTIONS = ("header", "multiline", "largest_value")
 
 _COMPRESSION = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".lz4": "lz4"}
 _BATCH_BYTES, _BATCH_ROWS = 4 * 1024 * 1024, 10_000
+_PAGE_BUFFER = 256 * 1024
 # Usual bytes of a row, to size batches by; zipped text is a sixth of its size.
 _ROW_BYTES = {"json": 250, "csv": 100, "text": 100, "parquet": 40}
 _ZIPPED = 6
@@ -153,7 +154,8 @@ def _whole(filesystem: Any, path: str, file: FileVersion, limit: int) -> _Values
 
 def _parquet(filesystem: Any, path: str) -> _Values:
     with filesystem.open_input_file(path) as opened:
-        file = pq.ParquetFile(opened, pre_buffer=False)
+        # With a buffer pages are streamed; without one every column of a row group is loaded whole.
+        file = pq.ParquetFile(opened, pre_buffer=False, buffer_size=_PAGE_BUFFER)
         number = 1
         for batch in file.iter_batches(batch_size=_batch_rows(file.metadata)):
             yield json_rows(batch), range(number, number + batch.num_rows)
