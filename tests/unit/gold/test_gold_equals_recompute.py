@@ -106,6 +106,8 @@ AFFECTED = {
         GROUP BY t.cat, p.zone""",
     "unpaid": """SELECT t.cat, count(*) AS n FROM silver.trips t LEFT JOIN silver.pays p ON p.trip = t.id
         WHERE p.pay IS NULL GROUP BY t.cat""",
+    "unpaid zones": """SELECT t.zone, max(t.id) AS m FROM silver.trips t LEFT JOIN silver.pays p ON p.zone = t.zone
+        WHERE p.pay IS NULL GROUP BY t.zone""",
     "anti join": "SELECT t.cat, count(*) AS n FROM silver.trips t LEFT ANTI JOIN silver.pays p ON p.trip = t.id GROUP BY t.cat",
     "full join": """SELECT coalesce(t.zone, p.zone) AS zone, t.n, p.s
         FROM (SELECT zone, count(*) AS n FROM silver.trips GROUP BY zone) t
@@ -350,6 +352,14 @@ SCENARIOS = {
     "an unpaid trip is paid": (
         "unpaid",
         [[("silver.trips", trip(1), False)], [("silver.pays", (1, 1, 2, None), False)]],
+    ),
+    "a zone is paid for": (
+        "unpaid zones",
+        [[("silver.trips", trip(1), False)], [("silver.pays", (1, None, 1, None), False)]],
+    ),
+    "the other side of a self join arrives later": (
+        "self join through ids",
+        [[("silver.trips", trip(2, cat="b"), False)], [("silver.trips", trip(1), False)]],
     ),
     "a trip without a zone comes and goes": (
         "key of an optional lookup",
