@@ -19,6 +19,18 @@ if TYPE_CHECKING:
     from lodestream.engine import TableStatus
 
 
+# Short, so that seven columns fit into eighty characters.
+_TITLES = {
+    "pickup_date": "date",
+    "pickup_day_of_week": "day",
+    "total_trips": "trips",
+    "avg_trip_distance": "avg miles",
+    "avg_trip_duration_min": "avg min",
+    "total_revenue": "revenue",
+    "avg_tip_percentage": "avg tip %",
+}
+
+
 class DemoScreen:
     """Rendered afresh each time it is shown."""
 
@@ -66,18 +78,13 @@ class DemoScreen:
 
 
 def gold_table(rows: list[dict[str, Any]]) -> Table:
-    """Some rows of Gold; a long title takes two lines."""
     shown = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     for name, value in rows[0].items():
         number = isinstance(value, int | float | Decimal)
-        shown.add_column(_title(name), justify="right" if number else "left", no_wrap=True)
+        shown.add_column(_TITLES.get(name, name), justify="right" if number else "left", no_wrap=True)
     for row in rows:
         shown.add_row(*map(_cell, row.values()), style=TIER_STYLES["gold"])
     return shown
-
-
-def _title(name: str) -> str:
-    return name.removeprefix("pickup_").replace("_", " ")
 
 
 def _cell(value: Any) -> str:

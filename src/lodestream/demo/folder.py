@@ -7,13 +7,15 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lodestream.config import Config, load_config
 from lodestream.errors import AnotherWriter, ConfigError, RuntimeMissing
 from lodestream.runtime.broker import stop_broker
 
+# Less than a run's own default: the generator and a live screen have to fit beside it.
+_HEAP = "560m"
 _NOT_COPIED = ("generator", "__pycache__", ".lode")
 
 
@@ -32,7 +34,10 @@ class DemoFolder:
 
     @property
     def config(self) -> Config:
-        return load_config(self.path)
+        config = load_config(self.path)
+        if config.spark.driver_memory is not None:
+            return config
+        return replace(config, spark=replace(config.spark, driver_memory=_HEAP))
 
     @contextmanager
     def claimed(self) -> Iterator[None]:
