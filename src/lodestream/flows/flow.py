@@ -241,6 +241,7 @@ class Flow(ABC):
             stamp = replace(stamp, notes={**stamp.notes, **batch.notes()})
             staged = self.writer.stage(base, stamp, batch.write)
             wrote = time.perf_counter()
+            self._confirm(span)
             self._audit(batch, staged)
             self.writer.publish(staged)
             done = time.perf_counter()
@@ -252,6 +253,11 @@ class Flow(ABC):
             batch.release()
         seconds = {"make": made - began, "stage": wrote - made, "publish": done - wrote, "total": done - began}
         return _published(self.name, staged, span, batch.counts, seconds)
+
+    def _confirm(self, span: Span) -> None:
+        for source in self.sources:
+            if source.name in span.to:
+                source.confirm(span.to[source.name])
 
     def _audit(self, batch: Batch, staged: Staged) -> None:
         try:

@@ -89,11 +89,11 @@ class KafkaSource(Source):
     def read(self, since: Position, to: Position) -> DataFrame:
         starts: Offsets = {}
         ends: Offsets = {}
-        for name, partition, start, end in _ranges(since, to):
-            if end > start:
-                starts.setdefault(name, {})[partition] = start
-                ends.setdefault(name, {})[partition] = end
-        splits = max(len(_ranges(since, to)), self.pending(since, to) // _ROWS_PER_TASK)
+        wanted = [(name, partition, start, end) for name, partition, start, end in _ranges(since, to) if end > start]
+        for name, partition, start, end in wanted:
+            starts.setdefault(name, {})[partition] = start
+            ends.setdefault(name, {})[partition] = end
+        splits = max(len(wanted), self.pending(since, to) // _ROWS_PER_TASK)
         reader = self._spark.read.format("kafka").options(**self._reader_options)
         reader = (
             reader.option("assign", json.dumps({name: sorted(parts) for name, parts in starts.items()}))
@@ -106,6 +106,14 @@ class KafkaSource(Source):
             .option("kafka.isolation.level", self._declared.isolation)
         )
         return reader.load().select("key", "value", "headers", "topic", "partition", "offset", "timestamp")
+
+    def confirm(self, to: Position) -> None:
+        topics = self._admin.topics(to)
+        for name, ours in to.items():
+            if name not in topics:
+                raise _gone(name, ours)
+            if topics[name].id != ours["id"]:
+                raise _recreated(name, ours, {"id": topics[name].id})
 
     def accept(self, since: Position, latest: Position) -> Position:
         """Same topic: from the earliest record that is left. Recreated topic: from its beginning."""

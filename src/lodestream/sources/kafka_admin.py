@@ -71,8 +71,10 @@ class KafkaAdmin:
         result: Offsets = {}
         for partition, future in answers.items():
             answer = self._existing(future)
-            if answer is not None:
-                result.setdefault(partition.topic, {})[partition.partition] = answer.offset
+            if answer is None:
+                # The topic was there a moment ago: a broker that is starting, or a topic that is being deleted.
+                raise BrokerUnavailable(f"Kafka at {self.bootstrap} does not know {partition.topic} yet, or any more")
+            result.setdefault(partition.topic, {})[partition.partition] = answer.offset
         return result
 
     def _existing(self, future: Future[Any]) -> Any:

@@ -54,6 +54,10 @@ class Source(ABC):
     def read(self, since: Position, to: Position) -> DataFrame:
         """The rows after `since` up to `to`; the same two positions give the same rows, always."""
 
+    def confirm(self, to: Position) -> None:
+        """Called once the rows are staged: raise `SourceChanged` when the source was replaced while we read it."""
+        return
+
     @abstractmethod
     def accept(self, since: Position, latest: Position) -> Position:
         """The position to go on from once a person has accepted that `check` failed."""

@@ -109,6 +109,8 @@ class AppendedRows(_TableInput):
             if snapshot.id == after:
                 return found[::-1]
             found.append(snapshot)
+            if after is not None and snapshot.parent == after:
+                return found[::-1]  # our place itself may have expired: what came after it is all there
         if after is None:
             return found[::-1]
         raise _not_reached(self.name, after, store.snapshot(after) is not None)
