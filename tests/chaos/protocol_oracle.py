@@ -156,7 +156,7 @@ class Project:
 
 @lru_cache
 def admin(bootstrap: str) -> AdminClient:
-    return AdminClient({"bootstrap.servers": bootstrap})
+    return AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
 
 
 def create_topic(bootstrap: str, topic: str, partitions: int = 3, **config: str) -> None:
@@ -182,7 +182,7 @@ def event(number: int) -> bytes:
 
 
 def send(bootstrap: str, topic: str, numbers: Sequence[int], *, partition: int | None = None) -> None:
-    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5})
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, "log_level": 0})
     for number in numbers:
         where = {} if partition is None else {"partition": partition}
         producer.produce(topic, event(number), key=str(number % 17).encode(), **where)
@@ -195,7 +195,7 @@ class Steady(threading.Thread):
 
     def __init__(self, bootstrap: str, topic: str, rate: int = 1000) -> None:
         super().__init__(daemon=True)
-        self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20, "message.timeout.ms": 120_000})
+        self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20, "log_level": 0})
         self._topic = topic
         self._rate = rate
         self._halt = threading.Event()
@@ -333,6 +333,10 @@ def _difference(wanted: Counter[Any], held: Counter[Any]) -> str:
 def published(project: Project, table: str) -> Callable[[], int]:
     """How many batches the run logs of the project tell of."""
     return lambda: len(project.events("batch.published", table))
+
+
+def events_in_gold(project: Project) -> int:
+    return sum(row["n"] for row in project.rows(GOLD))
 
 
 def say(text: str) -> None:
