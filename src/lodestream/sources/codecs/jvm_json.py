@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 import time
 import zipfile
 from pathlib import Path
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _SOURCES = Path(__file__).parent / "jvm"
 _loaded: set[str] = set()
+_loading = threading.Lock()
+_decoders: dict[tuple[str, JsonCodec], Any] = {}
 
 
 def runs_here(spark: SparkSession) -> bool:
@@ -34,15 +37,30 @@ def json_column(spark: SparkSession, codec: JsonCodec, value: str) -> Column:
     from pyspark.sql.classic.column import Column
 
     jvm: Any = spark.sparkContext._jvm
-    _load(spark, jvm)
-    limits = codec.limits
-    columns = jvm.org.apache.spark.sql.types.DataType.fromJson(json.dumps(_struct_json(spark, codec)))
-    decoder = jvm.lodestream.codecs.JsonDecoder(columns, limits.value_bytes, limits.items, limits.depth)
     bridge = jvm.org.apache.spark.sql.classic.ExpressionUtils
     child = bridge.expression(jvm.org.apache.spark.sql.functions.col(value))
-    children = jvm.org.apache.spark.api.python.PythonUtils.toSeq(jvm.java.util.List.of(child)).toSeq()
-    applied = jvm.org.apache.spark.sql.catalyst.expressions.ApplyFunctionExpression(decoder, children)
+    children = jvm.org.apache.spark.api.python.PythonUtils.toSeq([child]).toSeq()
+    applied = jvm.org.apache.spark.sql.catalyst.expressions.ApplyFunctionExpression(_decoder(spark, codec), children)
     return Column(bridge.column(applied))
+
+
+def warm_up(spark: SparkSession) -> None:
+    """Compile and load the decoder now, so that the first batch need not wait for it (about two seconds)."""
+    if runs_here(spark):
+        _load(spark, spark.sparkContext._jvm)
+
+
+def _decoder(spark: SparkSession, codec: JsonCodec) -> Any:
+    """The codec's Java counterpart, made once: a batch is too short for a dozen calls into the JVM."""
+    place = (spark.sparkContext.applicationId, codec)
+    if place not in _decoders:
+        jvm: Any = spark.sparkContext._jvm
+        _load(spark, jvm)
+        limits = codec.limits
+        columns = jvm.org.apache.spark.sql.types.DataType.fromJson(json.dumps(_struct_json(spark, codec)))
+        decoder = jvm.lodestream.codecs.JsonDecoder(columns, limits.value_bytes, limits.items, limits.depth)
+        _decoders[place] = decoder
+    return _decoders[place]
 
 
 def _struct_json(spark: SparkSession, codec: JsonCodec) -> dict[str, Any]:
@@ -60,16 +78,17 @@ def _struct_json(spark: SparkSession, codec: JsonCodec) -> dict[str, Any]:
 
 def _load(spark: SparkSession, jvm: Any) -> None:
     context = spark.sparkContext
-    if context.applicationId in _loaded:
-        return
-    started = time.monotonic()
-    folder = Path(jvm.org.apache.spark.util.Utils.createTempDir().getPath())
-    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    _compile(context, jvm, loader, folder / "classes")
-    jar = _pack(folder / "classes", folder / "lodestream-codecs.jar")
-    loader.addURL(jvm.java.io.File(str(jar)).toURI().toURL())
-    context._jsc.addJar(str(jar))
-    _loaded.add(context.applicationId)
+    with _loading:
+        if context.applicationId in _loaded:
+            return
+        started = time.monotonic()
+        folder = Path(jvm.org.apache.spark.util.Utils.createTempDir().getPath())
+        loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+        _compile(context, jvm, loader, folder / "classes")
+        jar = _pack(folder / "classes", folder / "lodestream-codecs.jar")
+        loader.addURL(jvm.java.io.File(str(jar)).toURI().toURL())
+        context._jsc.addJar(str(jar))
+        _loaded.add(context.applicationId)
     _log.info("codecs.compiled ms=%d", (time.monotonic() - started) * 1000)
 
 

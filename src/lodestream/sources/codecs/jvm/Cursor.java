@@ -8,6 +8,8 @@ class Cursor {
     private static final double[] POWERS = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12,
         1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
     private static final long EXACT = 1L << 53;
+    /** From here on one more digit might not fit into a long. */
+    static final long FULL = 100000000000000000L;
 
     final byte[] text;
     final int end;
@@ -110,18 +112,38 @@ class Cursor {
         take('"');
         from = at;
         escaped = false;
-        while (at < end && text[at] != '"') {
-            byte found = text[at];
+        int i = at;
+        while (i < end && text[i] != '"') {
+            byte found = text[i];
             if (found == '\\') {
+                at = i;
                 escape();
+                i = at;
             } else if (found >= 0 && found < 0x20) {
+                at = i;
                 throw malformed();
             } else {
-                at++;
+                i++;
             }
         }
-        to = at;
+        at = i;
+        to = i;
         take('"');
+    }
+
+    /** Passes over a quoted name that is exactly this one; stays where it is otherwise. */
+    final boolean quoted(byte[] name) {
+        int last = at + 1 + name.length;
+        if (last >= end || text[at] != '"' || text[last] != '"') {
+            return false;
+        }
+        for (int i = 0; i < name.length; i++) {
+            if (text[at + 1 + i] != name[i]) {
+                return false;
+            }
+        }
+        at = last + 1;
+        return true;
     }
 
     private void escape() {
@@ -223,19 +245,23 @@ class Cursor {
 
     /** One or more digits into `digits`, as long as they fit. */
     private void run(int places) {
-        int first = at;
-        while (at < end && text[at] >= '0' && text[at] <= '9') {
-            if (digits < 100000000000000000L) {
-                digits = digits * 10 + (text[at] - '0');
-                exponent -= places;
-            } else {
-                complete = false;
+        int i = at;
+        long sum = digits;
+        int held = 0;
+        while (i < end && text[i] >= '0' && text[i] <= '9') {
+            if (sum < FULL) {
+                sum = sum * 10 + (text[i] - '0');
+                held++;
             }
-            at++;
+            i++;
         }
-        if (at == first) {
+        if (i == at) {
             throw malformed();
         }
+        complete = complete && held == i - at;
+        exponent -= places * held;
+        digits = sum;
+        at = i;
     }
 
     private void power() {

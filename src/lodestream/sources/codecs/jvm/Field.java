@@ -18,6 +18,8 @@ final class Field {
 
     final String name;
     final byte[][] names;
+    /** The name stands in JSON as it is, without an escape. */
+    final boolean plainName;
     final String type;
     final int kind;
     final boolean anyCase;
@@ -33,6 +35,7 @@ final class Field {
         for (int i = 0; i < names.length; i++) {
             this.names[i] = names[i].getBytes(StandardCharsets.UTF_8);
         }
+        this.plainName = !name.isEmpty() && isPlain(names[0]);
         this.type = type.catalogString();
         this.kind = text ? SCALAR_TEXT : kindOf(type);
         this.anyCase = anyCase;
@@ -79,6 +82,16 @@ final class Field {
     String described() {
         String word = kind == STRUCT || kind == MAP ? "object" : kind == ARRAY ? "array" : type;
         return ("aeio".indexOf(word.charAt(0)) >= 0 ? "an " : "a ") + word;
+    }
+
+    private static boolean isPlain(String name) {
+        for (int i = 0; i < name.length(); i++) {
+            char letter = name.charAt(i);
+            if (letter < 0x20 || letter == '"' || letter == '\\') {
+                return false;
+            }
+        }
+        return true;
     }
 
     private static int kindOf(DataType type) {

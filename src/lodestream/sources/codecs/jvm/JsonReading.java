@@ -18,13 +18,15 @@ final class JsonReading extends Cursor {
     private static final int MOST_REASONS = 5;
     private static final int MOST_DIGITS = 1000;
 
-    private final ArrayList trail = new ArrayList();
+    private Object[] trail;
+    private int steps;
     private StringBuilder reasons;
     private int reasonCount;
     private String detail;
 
     JsonReading(byte[] text, int mostItems, int mostDepth) {
         super(text, mostItems, mostDepth);
+        this.trail = new Object[4];
     }
 
     /** Every field's value into `row`; null when all of them fit, else the reasons. */
@@ -56,8 +58,7 @@ final class JsonReading extends Cursor {
             return;
         }
         do {
-            string();
-            int place = find(fields, expected);
+            int place = name(fields, expected);
             if (place < 0 && place != NOWHERE) {
                 strangers = strangers == null ? new String[fields.length] : strangers;
                 strangers[-1 - place] = shorten(unescaped());
@@ -69,9 +70,9 @@ final class JsonReading extends Cursor {
                 skip();
             } else {
                 expected = place + 1;
-                trail.add(fields[place].name);
+                enter(fields[place].name);
                 into[place] = once(fields[place], seen, place);
-                trail.remove(trail.size() - 1);
+                steps--;
             }
         } while (more('}'));
         if (strangers != null) {
@@ -92,17 +93,26 @@ final class JsonReading extends Cursor {
     private void reportStrangers(Field[] fields, boolean[] seen, String[] strangers) {
         for (int i = 0; i < fields.length; i++) {
             if (strangers[i] != null && !seen[i]) {
-                trail.add(fields[i].name);
+                enter(fields[i].name);
                 problem("is spelt " + strangers[i] + " in the event");
-                trail.remove(trail.size() - 1);
+                steps--;
             }
         }
     }
 
     private static final int NOWHERE = Integer.MIN_VALUE;
 
+    /** Events mostly come in the declared order, so the next field's name is tried before any search. */
+    private int name(Field[] fields, int expected) {
+        if (expected < fields.length && fields[expected].plainName && quoted(fields[expected].names[0])) {
+            return expected;
+        }
+        string();
+        return find(fields);
+    }
+
     /** The field that goes by the last string; -1 - place where only the case differs; NOWHERE for an unknown name. */
-    private int find(Field[] fields, int expected) {
+    private int find(Field[] fields) {
         byte[] bytes = text;
         int start = from;
         int stop = to;
@@ -110,9 +120,6 @@ final class JsonReading extends Cursor {
             bytes = unescaped();
             start = 0;
             stop = bytes.length;
-        }
-        if (expected < fields.length && same(fields[expected].names[0], bytes, start, stop)) {
-            return expected;
         }
         for (int i = 0; i < fields.length; i++) {
             for (int j = 0; j < fields[i].names.length; j++) {
@@ -207,9 +214,9 @@ final class JsonReading extends Cursor {
             return new GenericArrayData(new Object[0]);
         }
         do {
-            trail.add(Integer.valueOf(found.size()));
+            enter(Integer.valueOf(found.size()));
             found.add(value(field.element));
-            trail.remove(trail.size() - 1);
+            steps--;
         } while (more(']'));
         return new GenericArrayData(found.toArray());
     }
@@ -223,7 +230,7 @@ final class JsonReading extends Cursor {
             do {
                 string();
                 byte[] bytes = unescaped();
-                trail.add(new String[] {shorten(bytes)});
+                enter(bytes);
                 if (loneSurrogate) {
                     problem("has a name that is not text");
                 }
@@ -237,7 +244,7 @@ final class JsonReading extends Cursor {
                 } else {
                     found.put(key, value(field.element));
                 }
-                trail.remove(trail.size() - 1);
+                steps--;
             } while (more('}'));
         }
         return new ArrayBasedMapData(new GenericArrayData(found.keySet().toArray()), new GenericArrayData(found.values().toArray()));
@@ -314,7 +321,7 @@ final class JsonReading extends Cursor {
 
     private Object integer(int kind) {
         long found = negative ? -digits : digits;
-        if (!complete || digits >= 100000000000000000L) {
+        if (!complete || digits >= FULL) {
             if (kind != Field.LONG || to - from > 20) {
                 return null;
             }
@@ -359,6 +366,13 @@ final class JsonReading extends Cursor {
         return Decimal.apply(new BigDecimal(unscaled, field.scale), field.precision, field.scale);
     }
 
+    private void enter(Object step) {
+        if (steps == trail.length) {
+            trail = java.util.Arrays.copyOf(trail, 2 * steps);
+        }
+        trail[steps++] = step;
+    }
+
     private void misfit(Field field, String value) {
         String wanted = field.kind == Field.SCALAR_TEXT ? "a plain value" : field.described();
         problem(detail == null ? "is " + value + ", not " + wanted : "is " + value + ", which " + detail + ": not " + wanted);
@@ -369,12 +383,12 @@ final class JsonReading extends Cursor {
             return;
         }
         reasons = reasons == null ? new StringBuilder() : reasons.append("; ");
-        for (int i = 0; i < trail.size(); i++) {
-            Object step = trail.get(i);
+        for (int i = 0; i < steps; i++) {
+            Object step = trail[i];
             if (step instanceof String) {
                 reasons.append(i > 0 ? "." : "").append((String) step);
             } else {
-                reasons.append('[').append(step instanceof String[] ? ((String[]) step)[0] : step.toString()).append(']');
+                reasons.append('[').append(step instanceof byte[] ? shorten((byte[]) step) : step.toString()).append(']');
             }
         }
         reasons.append(' ').append(what);

@@ -1,7 +1,11 @@
 package lodestream.codecs;
 
+import org.apache.spark.unsafe.Platform;
+
 /** Strict UTF-8: no overlong forms, no surrogates, nothing above U+10FFFF. */
 final class Utf8 {
+    private static final long HIGH_BITS = 0x8080808080808080L;
+
     private Utf8() {
     }
 
@@ -9,6 +13,10 @@ final class Utf8 {
     static int firstInvalid(byte[] text) {
         int i = 0;
         while (i < text.length) {
+            if (i + 8 <= text.length && (Platform.getLong(text, Platform.BYTE_ARRAY_OFFSET + i) & HIGH_BITS) == 0) {
+                i += 8;
+                continue;
+            }
             if (text[i] >= 0) {
                 i++;
                 continue;
