@@ -50,6 +50,7 @@ class RowCodec(Codec):
 
     limits: Limits
     format: str
+    empty_is_a_message = False
 
     @abstractmethod
     def row(self, value: bytes) -> dict[str, Any]:
@@ -66,19 +67,18 @@ class RowCodec(Codec):
 
     def _one(self, value: bytes | None) -> tuple[dict[str, Any] | None, str | None]:
         try:
-            check_size(value, self.limits)
-            return self.row(value or b""), None
+            return self.row(self._checked(value)), None
         except BrokenRow as broken:
             return None, f"{self.format}: {broken}"
 
-
-def check_size(value: bytes | None, limits: Limits) -> None:
-    if value is None:
-        raise BrokenRow("no value (null, a tombstone)")
-    if not value:
-        raise BrokenRow("empty value")
-    if len(value) > limits.value_bytes:
-        raise BrokenRow(f"{len(value):,} bytes, the limit is {limits.value_bytes:,}")
+    def _checked(self, value: bytes | None) -> bytes:
+        if value is None:
+            raise BrokenRow("no value (null, a tombstone)")
+        if not value and not self.empty_is_a_message:
+            raise BrokenRow("empty value")
+        if len(value) > self.limits.value_bytes:
+            raise BrokenRow(f"{len(value):,} bytes, the limit is {self.limits.value_bytes:,}")
+        return value
 
 
 def struct_array(rows: Iterable[dict[str, Any] | None], shape: Shape) -> pa.StructArray:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from lodestream.contracts import quoting
+from lodestream.errors import RegistryUnavailable
 from lodestream.sources.codecs import jvm_json
 from lodestream.sources.codecs.codec import Codec
 from lodestream.sources.codecs.json import JsonCodec
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 RAW = "_lode"
 ERROR = "_error"
 _DECODED = "_decoded"
+_SILENT = re.compile(r"RegistryUnavailable: ([^\n]*)(?:\n\s*why: ([^\n]*))?")
 
 
 def decode_frame(df: DataFrame, codec: Codec, *, value: str = "value") -> DataFrame:
@@ -42,6 +45,16 @@ def _raw(df: DataFrame) -> Column:
     from pyspark.sql.functions import struct
 
     return struct(*(quoting.name(name) for name in df.columns)).alias(RAW)
+
+
+def registry_failure(error: BaseException) -> RegistryUnavailable | None:
+    """The registry's silence behind a failed Spark job, or None: a worker's error arrives as text in Spark's own."""
+    match = _SILENT.search(str(error))
+    if match is None:
+        return None
+    return RegistryUnavailable(
+        match[1], why=(match[2] or "").strip() or None, fix="check that it runs and can be reached from the executors"
+    )
 
 
 class _Decoding:
