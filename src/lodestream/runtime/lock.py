@@ -8,22 +8,22 @@ from functools import cache
 from importlib import resources
 from typing import Literal
 
-Group = Literal["spark", "s3", "broker"]
+Group = Literal["spark", "s3", "broker", "registry"]
 
 
 @dataclass(frozen=True, slots=True)
 class Jar:
     """One line of the lock."""
 
-    coordinate: str  # group:artifact:version
+    coordinate: str  # group:artifact:version, or group:artifact:version:classifier@extension
     sha256: str
     size: int
 
     @property
     def file_name(self) -> str:
         """Named by content too: another version, or another build of one, never replaces a file in use."""
-        _, artifact, version = self.coordinate.split(":")
-        return f"{artifact}-{version}.{self.sha256[:12]}.jar"
+        stem, extension = _named(self.coordinate)
+        return f"{stem}.{self.sha256[:12]}.{extension}"
 
 
 @cache
@@ -37,6 +37,13 @@ def locked_jars(group: Group) -> tuple[Jar, ...]:
 
 
 def maven_path(coordinate: str) -> str:
-    """Where a Maven repository keeps the jar of a coordinate."""
-    group, artifact, version = coordinate.split(":")
-    return f"{group.replace('.', '/')}/{artifact}/{version}/{artifact}-{version}.jar"
+    """Where a Maven repository keeps the file of a coordinate."""
+    group, artifact, version = coordinate.split(":")[:3]
+    stem, extension = _named(coordinate)
+    return f"{group.replace('.', '/')}/{artifact}/{version}/{stem}.{extension}"
+
+
+def _named(coordinate: str) -> tuple[str, str]:
+    _, artifact, version, *rest = coordinate.split(":")
+    classifier, _, extension = rest[0].partition("@") if rest else ("", "", "jar")
+    return "-".join(part for part in (artifact, version, classifier) if part), extension
