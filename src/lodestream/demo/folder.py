@@ -15,7 +15,7 @@ from lodestream.errors import AnotherWriter, ConfigError, RuntimeMissing
 from lodestream.runtime.broker import stop_broker
 
 # Less than a run's own default: the generator and a live screen have to fit beside it.
-_HEAP = "560m"
+_HEAP = "512m"
 _NOT_COPIED = ("generator", "__pycache__", ".lode")
 
 

@@ -40,6 +40,7 @@ class Generator:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "generator", *arguments],
                 cwd=example_folder(),
+                env={**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system"},  # which gives memory back
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=errors,

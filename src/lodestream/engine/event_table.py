@@ -7,6 +7,7 @@ import logging
 import threading
 import time
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from lodestream.observe.events import Event, EventLog
@@ -17,7 +18,9 @@ log = logging.getLogger(__name__)
 NAME = "lode.events"
 _FACTS = "run STRING, event STRING, table STRING, batch BIGINT, rows_in BIGINT, rows_out BIGINT, facts STRING"
 DDL = f"time TIMESTAMP, {_FACTS}"
-_SCHEMA = f"micros BIGINT, {_FACTS}"
+_NUMBERS = ("micros", "batch", "rows_in", "rows_out")
+_COLUMNS = ("micros", "run", "event", "table", "batch", "rows_in", "rows_out", "facts")
+_SCHEMA = pa.schema([(name, pa.int64() if name in _NUMBERS else pa.string()) for name in _COLUMNS])
 # Seconds between two appends: a job of its own, so not with every batch.
 _INTERVAL = 60.0
 
@@ -51,7 +54,9 @@ class EventTable:
         began = time.perf_counter()
         try:
             self._lake.open(NAME, DDL, partition_by=["days(time)"])
-            rows = self._lake.spark.createDataFrame([_row(event) for event in taken], _SCHEMA)
+            # As Arrow: rows of Python objects would start Python workers, for this alone.
+            gathered = pa.Table.from_arrays([*zip(*map(_row, taken), strict=True)], schema=_SCHEMA)
+            rows = self._lake.spark.createDataFrame(gathered)
             rows = rows.selectExpr("timestamp_micros(micros) AS time", "* EXCEPT (micros)").coalesce(1)
             rows.writeTo(self._lake.identifier(NAME)).append()
         except Exception as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import time
 from pathlib import Path
 
@@ -62,7 +63,7 @@ class ReferenceFile(Source):
             reader = reader if self._schema else reader.option("inferSchema", "true")
         if self._schema:
             reader = reader.schema(self._schema)
-        return reader.load(self._path.absolute().as_uri())
+        return reader.load(_hadoop_path(self._path.absolute()))
 
     def _digest(self) -> str:
         facts = self._path.stat()
@@ -70,3 +71,8 @@ class ReferenceFile(Source):
         if self._hashed is None or self._hashed[0] != version:
             self._hashed = (version, hashlib.sha256(self._path.read_bytes()).hexdigest())
         return self._hashed[1]
+
+
+def _hadoop_path(path: Path) -> str:
+    """Hadoop takes a path as it is written, not percent-encoded, and some characters as a pattern unless escaped."""
+    return "file:" + re.sub(r"([\[\]{}*?\\])", r"\\\1", str(path))
