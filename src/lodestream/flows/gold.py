@@ -10,10 +10,12 @@ from pyspark.sql.functions import lit
 
 from lodestream.flows.flow import Batch, Flow, Span
 from lodestream.flows.shape import ddl_of
+from lodestream.flows.tuning import SMALL
 from lodestream.flows.usercode import transform
 from lodestream.pipeline import Table
 from lodestream.pipeline.gold.analyse import analyse
 from lodestream.pipeline.gold.plan import (
+    BOTH,
     DELTA,
     FOLDED,
     GOLD,
@@ -84,15 +86,23 @@ class GoldFlow(Flow):
         for source in self.sources:
             since, to = span.since[source.name], span.to[source.name]
             if source.name == plan.stream:
-                feed = source.read(since, to).withColumn(WEIGHT, lit(1))
+                feed = self._narrow(source.read(since, to), span.rows).withColumn(WEIGHT, lit(1))
                 feed.createOrReplaceTempView(feed_view(source.name))
             else:
                 self.lake.whole(source.name, to["snapshot"]).createOrReplaceTempView(now_view(source.name))
-        self.lake.whole(self.name).createOrReplaceTempView(GOLD)
-        steps = ((STATE, plan.unpack_sql), (DELTA, plan.delta_sql), (FOLDED, plan.fold_sql))
+        stored = self.writer.store.head()
+        groups = span.rows + (stored.total_rows if stored else 0)
+        self._narrow(self.lake.whole(self.name), groups).createOrReplaceTempView(GOLD)
+        hint = "/*+ COALESCE(1) */" if groups <= SMALL else ""
+        both = f"SELECT {hint} * FROM ({plan.both_sql})"  # noqa: S608 (made by the plan)
+        steps = ((STATE, plan.unpack_sql), (DELTA, plan.delta_sql), (BOTH, both), (FOLDED, plan.fold_sql))
         # One statement: each further one would be parsed and analysed on its own.
         chain = ", ".join(f"{view} AS ({sql})" for view, sql in steps)
         return spark.sql(f"WITH {chain} {plan.store_sql}")
+
+    def _narrow(self, frame: DataFrame, rows: int) -> DataFrame:
+        """Few rows in one partition: grouping them then needs no shuffle."""
+        return frame.coalesce(1) if rows <= SMALL else frame
 
     def _rebuilt(self, whole: Mapping[str, DataFrame]) -> DataFrame:
         if self.plan is None:

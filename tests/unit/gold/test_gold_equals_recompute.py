@@ -240,6 +240,7 @@ class World:
         else:
             self.view("_lode_state", plan.unpack_sql)
             self.view("_lode_delta", plan.delta_sql)
+            self.view("_lode_both", plan.both_sql)
             self.view("_lode_folded", plan.fold_sql)
             self.store(plan.store_sql)
 

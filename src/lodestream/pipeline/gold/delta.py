@@ -16,6 +16,7 @@ from lodestream.pipeline.gold.affected import (
 )
 from lodestream.pipeline.gold.groups import (
     Groups,
+    both_sql,
     delta_sql,
     fold_sql,
     present_sql,
@@ -26,7 +27,7 @@ from lodestream.pipeline.gold.groups import (
 from lodestream.pipeline.gold.plan import FOLDED, GOLD, GoldPlan, NotProvableError
 from lodestream.pipeline.gold.query import Query, Source
 from lodestream.pipeline.gold.rewriting import quoted
-from lodestream.pipeline.gold.rows import prove_rows, rows_delta_sql, rows_fold_sql
+from lodestream.pipeline.gold.rows import prove_rows, rows_both_sql, rows_delta_sql, rows_fold_sql
 
 
 def delta_plan(query: Query) -> GoldPlan:
@@ -50,6 +51,7 @@ def _groups_plan(query: Query) -> GoldPlan:
         state_home="table" if groups.having is not None else "column",
         state_columns=groups.hidden,
         delta_sql=delta_sql(groups),
+        both_sql=both_sql(groups),
         fold_sql=fold_sql(groups),
         present_sql=present_sql(groups),
         store_sql=store_sql(groups),
@@ -78,6 +80,7 @@ def _rows_plan(query: Query) -> GoldPlan:
         full_sql=query.statement.full_sql,
         stream=stream,
         delta_sql=rows_delta_sql(rows),
+        both_sql=rows_both_sql(rows),
         fold_sql=rows_fold_sql(rows),
         present_sql=f"SELECT {columns} FROM {FOLDED}",
         store_sql=f"SELECT {columns} FROM {FOLDED}",

@@ -10,6 +10,7 @@ from sqlglot import exp
 from lodestream.pipeline.gold.functions import aggregate, session_window
 from lodestream.pipeline.gold.measures import Measures
 from lodestream.pipeline.gold.plan import (
+    BOTH,
     DELTA,
     FOLDED,
     GOLD,
@@ -113,15 +114,19 @@ def delta_sql(groups: Groups, *, feed: bool = True) -> str:
     return f"SELECT {', '.join(names + states)} FROM ({rows_sql(groups, feed=feed)}) AS _lode_rows{grouped}"
 
 
+def both_sql(groups: Groups) -> str:
+    """The stored groups and the delta's."""
+    columns = ", ".join([name for name, _ in groups.keys] + [state.name for state in groups.measures.states])
+    return f"SELECT {columns} FROM {STATE} UNION ALL SELECT {columns} FROM {DELTA}"
+
+
 def fold_sql(groups: Groups) -> str:
     """Stored groups plus the delta; a group that lost its last row disappears (the one global group never does)."""
     names = [name for name, _ in groups.keys]
     states = list(groups.measures.states)
-    both = ", ".join(names + [state.name for state in states])
     sums = [f"CAST(SUM({s.name}) AS {str(s.type).upper()}) AS {s.name}" for s in states]
     grouped = f" GROUP BY {', '.join(names)} HAVING SUM(n) <> 0" if names else ""
-    union = f"SELECT {both} FROM {STATE} UNION ALL SELECT {both} FROM {DELTA}"
-    return f"SELECT {', '.join(names + sums)} FROM ({union}) AS _lode_both{grouped}"
+    return f"SELECT {', '.join(names + sums)} FROM {BOTH}{grouped}"
 
 
 def present_sql(groups: Groups, source: str = FOLDED) -> str:

@@ -8,6 +8,7 @@ The SQL pieces read temporary views, never tables, so that the executor decides 
 `_lode_gold`       the Gold table as stored, or its sibling `<table>__state` when `state_home` is "table"
 `_lode_state`      the state columns of the stored groups (`unpack_sql`)
 `_lode_delta`      the result of `delta_sql`
+`_lode_both`       stored and new side by side (`both_sql`), in as few partitions as the executor likes
 `_lode_folded`     the result of `fold_sql`
 `_lode_keys`       the keys to recompute: the union of the `affected_sql` of every changed input
 =================  ==========================================================================================
@@ -25,6 +26,7 @@ OnChange = Literal["affected", "full"]
 GOLD = "_lode_gold"
 STATE = "_lode_state"
 DELTA = "_lode_delta"
+BOTH = "_lode_both"
 FOLDED = "_lode_folded"
 KEYS = "_lode_keys"
 WEIGHT = "_weight"
@@ -81,6 +83,7 @@ class GoldPlan:
     state_home: Literal["none", "column", "table"] = "none"
     state_columns: tuple[StateColumn, ...] = ()
     delta_sql: str | None = None
+    both_sql: str | None = None
     fold_sql: str | None = None
     present_sql: str | None = None
     store_sql: str | None = None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from lodestream.pipeline.gold.plan import DELTA, STATE, WEIGHT, NotProvableError
+from lodestream.pipeline.gold.plan import BOTH, DELTA, STATE, WEIGHT, NotProvableError
 from lodestream.pipeline.gold.query import Query, Source
 from lodestream.pipeline.gold.rewriting import quoted, read_views, select_sql
 from lodestream.pipeline.gold.stream import refuse_neighbours, the_stream
@@ -44,11 +44,16 @@ def rows_delta_sql(rows: Rows) -> str:
     return select_sql([*items, f"{rows.stream.alias}.{WEIGHT} AS {WEIGHT}"], source)
 
 
+def rows_both_sql(rows: Rows) -> str:
+    """The stored rows, each once, and the changed ones with their weight."""
+    columns = ", ".join(quoted(name) for name in rows.query.columns)
+    return f"SELECT {columns}, 1 AS {WEIGHT} FROM {STATE} UNION ALL SELECT {columns}, {WEIGHT} FROM {DELTA}"
+
+
 def rows_fold_sql(rows: Rows) -> str:
     """Stored rows plus changed rows, equal ones cancelling out. Each surviving row comes as often as it weighs."""
     columns = ", ".join(quoted(name) for name in rows.query.columns)
-    both = f"SELECT {columns}, 1 AS {WEIGHT} FROM {STATE} UNION ALL SELECT {columns}, {WEIGHT} FROM {DELTA}"
-    counted = f"SELECT {columns}, SUM({WEIGHT}) AS {WEIGHT} FROM ({both}) AS _lode_both GROUP BY {columns}"
+    counted = f"SELECT {columns}, SUM({WEIGHT}) AS {WEIGHT} FROM {BOTH} GROUP BY {columns}"
     copies = f"EXPLODE(SEQUENCE(1, CAST({WEIGHT} AS INT))) AS _lode_copy"
     kept = f"SELECT {columns}, {copies} FROM ({counted} HAVING SUM({WEIGHT}) > 0) AS _lode_net"
     return f"SELECT {columns} FROM ({kept}) AS _lode_copies"
