@@ -91,6 +91,7 @@ class Driver:
             return None
 
     def _after(self, runner: Runner, published: Published | None, settled: bool) -> None:
+        runner.settle()
         if isinstance(runner.error, AnotherWriter):
             # Another driver keeps this pipeline: going on with the other tables would only lose more races.
             self._stop.set()

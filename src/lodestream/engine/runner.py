@@ -58,6 +58,8 @@ class Runner:
         self._adopt = adopt
         self._began = -math.inf
         self._woken = False
+        self._outcome: State = "waiting"
+        self._again = False
         self.recovered = False
 
     @property
@@ -71,8 +73,11 @@ class Runner:
             self.due = self._not_before()
 
     def turn(self) -> Published | None:
-        """One batch, or none. Never raises: what went wrong becomes the runner's state."""
-        self._woken = self.recovered = False
+        """One batch, or none. Never raises: what went wrong becomes the runner's state.
+
+        Until the driver calls `settle` the runner counts as running, so that no second thread takes it.
+        """
+        self._woken = self.recovered = self._again = False
         self._began = time.monotonic()
         try:
             published = self._step()
@@ -81,14 +86,19 @@ class Runner:
             return None
         self.recovered = self._backoff.tries > 0
         self._backoff.succeeded()
-        self.state = "waiting"
+        self._outcome = "waiting"
         if published is None:
             self.due = math.inf if self._polled is None else time.monotonic() + self._polled
         else:
             self._succeeded(published)
-        if self._woken or (published is not None and not published.caught_up):
-            self.due = self._not_before()
+            self._again = not published.caught_up
         return published
+
+    def settle(self) -> None:
+        """Take the state that the turn ended in; called by the driver, which decides alone who runs."""
+        self.state = self._outcome
+        if self.state == "waiting" and (self._woken or self._again):
+            self.due = self._not_before()
 
     def finish(self, reason: str) -> None:
         self.state = "done"
@@ -138,11 +148,11 @@ class Runner:
         pause = self._backoff.failed() if isinstance(error, Transient) else None
         facts = {"error": type(error).__name__, "what": error.what, "why": error.why, "fix": error.fix}
         if pause is None:
-            self.state, self.error = "stopped", error
+            self._outcome, self.error = "stopped", error
             event = "batch.refused" if isinstance(error, AnotherWriter) else "flow.stopped"
             self._events.emit(event, self.name, **facts, **_trace(raw, error))
         else:
-            self.state = "retrying"
+            self._outcome = "retrying"
             self.due = time.monotonic() + pause
             self._events.emit("flow.retry", self.name, **facts, tries=self._backoff.tries, pause_s=round(pause, 3))
 
