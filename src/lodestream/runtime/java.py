@@ -20,11 +20,17 @@ from lodestream.runtime.cache import cache_dir, usable, write_atomically
 SUPPORTED = (17, 21)
 _PROBE_SECONDS = 30
 
-# Spark's launcher always asks for this module. It only speeds up linear algebra; the wheel does not have it
-# and would refuse to start, and any other Java prints a warning about it at each start.
+# Spark's launcher always asks for the vector module. It only speeds up linear algebra; the wheel does not have it
+# and would refuse to start, and any other Java prints a warning about it at each start. The launcher's class path
+# names one jar twice and a folder that may not exist; a class archive is accepted for an exact path only.
 _WRAPPER = """#!/bin/sh
+last=
 for argument do
     shift
+    case "$last" in
+        -cp) argument=${{LODE_CLASS_PATH:-$argument}} ;;
+    esac
+    last=$argument
     case "$argument" in
         --add-modules=jdk.incubator.vector) ;;
         *) set -- "$@" "$argument" ;;
@@ -74,7 +80,10 @@ def find_java(runtime: RuntimeConfig, environ: Mapping[str, str] = os.environ) -
 
 
 def wrapped_home(java: Java, runtime: RuntimeConfig) -> Path:
-    """A JAVA_HOME for Spark's launcher whose `java` drops the one argument that not every Java accepts."""
+    """A JAVA_HOME for Spark's launcher whose `java` drops the one argument that not every Java accepts.
+
+    With LODE_CLASS_PATH set, that is the class path, whatever the launcher makes of it.
+    """
     text = _WRAPPER.format(java=shlex.quote(str(java.executable)))
     home = cache_dir(runtime) / "java" / hashlib.sha256(text.encode()).hexdigest()[:16]
     wrapper = home / "bin" / "java"

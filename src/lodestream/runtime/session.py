@@ -47,10 +47,11 @@ def start_session(config: Config, *, app_name: str, progress: Progress | None = 
         jars += ensure_jars("s3", config.runtime, progress)
     java = find_java(config.runtime)
     started = time.monotonic()
-    with progress.step("Starting Spark"), _environment(_variables(config, java)), _ctrl_c_kept():
+    with progress.step("Starting Spark"):
         settings = spark_settings(config, app_name, jars, _archive_options(config, java, jars))
-        gateway = SparkContext._gateway or _launch(config, settings)
-        context = SparkContext(conf=_conf(settings), gateway=gateway)
+        with _environment(_variables(config, java, settings)), _ctrl_c_kept():
+            gateway = SparkContext._gateway or _launch(config, settings)
+            context = SparkContext(conf=_conf(settings), gateway=gateway)
     _log.info("spark.started master=%s ms=%d", context.master, (time.monotonic() - started) * 1000)
     return SparkSession(context)
 
@@ -95,7 +96,7 @@ def _shares_classes_already(config: Config) -> bool:
     return "-Xshare" in options or "SharedArchiveFile" in options or "ArchiveClassesAtExit" in options
 
 
-def _variables(config: Config, java: Java) -> dict[str, str]:
+def _variables(config: Config, java: Java, settings: Mapping[str, str]) -> dict[str, str]:
     variables = {
         **java_environment(os.environ),
         "JAVA_HOME": str(wrapped_home(java, config.runtime)),
@@ -106,9 +107,12 @@ def _variables(config: Config, java: Java) -> dict[str, str]:
     if is_local(config):
         # Another Spark that is installed here, or its settings, must not shape the embedded one.
         variables |= {"SPARK_HOME": str(_SPARK_HOME), "SPARK_LOCAL_IP": "127.0.0.1"}
-        # A folder that is not there. It is part of the class path, which must be the same in every project.
-        variables |= {"SPARK_CONF_DIR": str(cache_dir(config.runtime) / "no-conf")}
-        variables |= {"PYSPARK_SUBMIT_ARGS": "pyspark-shell"}
+        variables |= {
+            "SPARK_CONF_DIR": str(cache_dir(config.runtime) / "no-conf"),
+            "PYSPARK_SUBMIT_ARGS": "pyspark-shell",
+        }
+        # The same in every project, so that one class archive serves all.
+        variables |= {"LODE_CLASS_PATH": f"{settings['spark.driver.extraClassPath']}:{_SPARK_HOME / 'jars' / '*'}"}
     return variables
 
 

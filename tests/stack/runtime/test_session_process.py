@@ -63,6 +63,20 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_the_second_start_takes_its_classes_from_the_archive(tmp_path: Path, wheel: str, cache: Path):
+    """On the wheel's Java, which comes without an archive of its own."""
+    for number in (1, 2):
+        log = tmp_path / f"classes-{number}.txt"
+        variables = {"JAVA_EXTRA": f"-Xlog:class+load:file={log}"}
+        process = _start("spark.range(10).count()", tmp_path / str(number), wheel, cache, **variables)
+        java = _java_pid(process)
+        process.communicate(timeout=60)
+        assert _gone_within(java, 90)
+        loaded = log.read_text()
+        archived = loaded.count("shared objects file (top)") / loaded.count("source:")
+        assert archived == 0 if number == 1 else archived > 0.8, f"start {number}: {archived:.0%}"
+
+
 def _start(script: str, root: Path, java_home: str, cache: Path, **variables: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", START + script, str(root), java_home, str(cache)]
     return subprocess.Popen(

@@ -85,6 +85,18 @@ def test_the_wrapper_drops_the_one_argument_and_keeps_all_others(tmp_path: Path)
     assert subprocess.run(command, capture_output=True, text=True).stdout == "<-Da=b c><><*><ü'\">"
 
 
+def test_the_wrapper_takes_the_class_path_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    fake = fake_java(tmp_path / "java", "21") / "bin" / "java"
+    fake.write_text('#!/bin/sh\nfor one do printf "<%s>" "$one"; done\n')
+    wrapper = (
+        wrapped_home(java.Java(tmp_path / "java", 21, "test"), RuntimeConfig(cache=str(tmp_path))) / "bin" / "java"
+    )
+    command = [wrapper, "-cp", "theirs", "Main", "-x"]
+    assert subprocess.run(command, capture_output=True, text=True).stdout == "<-cp><theirs><Main><-x>"
+    monkeypatch.setenv("LODE_CLASS_PATH", "/a b.jar:/c/*")
+    assert subprocess.run(command, capture_output=True, text=True).stdout == "<-cp></a b.jar:/c/*><Main><-x>"
+
+
 def test_a_damaged_wrapper_is_made_again(tmp_path: Path):
     runtime = RuntimeConfig(cache=str(tmp_path))
     found = java.Java(fake_java(tmp_path / "java", "21"), 21, "test")
