@@ -32,7 +32,7 @@ from lodestream.config import load_config
 from lodestream.runtime.broker import start_broker, stop_broker
 
 HOPS = Path(__file__).with_name("latency_hops")
-SYSTEMS = ("ours", "stock")
+SYSTEMS = ("ours", "stock", "stock_tuned")
 TIERS = ("bronze.events_raw", "silver.events", "gold.by_zone")
 
 
@@ -50,10 +50,12 @@ class Measured:
 @click.option("--measure", default=120.0, show_default=True, help="Seconds measured.")
 @click.option("--rate", default=1000, show_default=True, help="Events a second.")
 @click.option("--rounds", default=1, show_default=True, help="How often each system runs, in turn.")
+@click.option("--tuned", is_flag=True, help="Also run the peer with the settings that our engine gives small batches.")
 @click.option("--only", type=click.Choice(SYSTEMS), help="Run one system alone.")
 @click.option("--json", "as_json", is_flag=True, help="Print one object on standard output.")
-def main(warmup: float, measure: float, rate: int, rounds: int, only: str | None, as_json: bool) -> None:
-    found: dict[str, list[Measured]] = {name: [] for name in SYSTEMS if only in (None, name)}
+def main(warmup: float, measure: float, rate: int, rounds: int, tuned: bool, only: str | None, as_json: bool) -> None:
+    wanted = (only,) if only else SYSTEMS if tuned else SYSTEMS[:2]
+    found: dict[str, list[Measured]] = {name: [] for name in wanted}
     with tempfile.TemporaryDirectory(prefix="lode-latency-") as folder:
         home = Path(folder)
         config = load_config(home)
@@ -74,7 +76,8 @@ def run(root: Path, name: str, bootstrap: str, warmup: float, measure: float, ra
     make_project(root, topic, bootstrap)
     make_topic(bootstrap, topic)
     producer = spawn(HOPS / "producer.py", bootstrap, topic, str(rate), str(warmup + measure + 600))
-    system = spawn(HOPS / f"{name}.py", str(root), topic, bootstrap)
+    script, _, variant = name.partition("_")
+    system = spawn(HOPS / f"{script}.py", str(root), topic, bootstrap, *filter(None, [variant]))
     try:
         wait_for_gold(root, system)
         watch("warm-up", warmup, system)
@@ -202,7 +205,7 @@ def summary(found: dict[str, list[Measured]], settings: dict[str, Any]) -> dict[
         seconds = np.concatenate([one.seconds for one in rounds])
         quantiles = {f"p{q}": round(float(np.percentile(seconds, q)), 3) for q in (50, 90, 99)}
         result[name] = {**quantiles, "events": len(seconds), "commits": sum(one.commits for one in rounds)}
-    if len(found) == 2:
+    if "ours" in found and "stock" in found:
         result["ratio"] = {q: round(result["stock"][q] / result["ours"][q], 2) for q in ("p50", "p90", "p99")}
     hops = found["ours"][-1].hops if found.get("ours") else {}
     return {**result, "hops_ms": hops, "settings": settings}

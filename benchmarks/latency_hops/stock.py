@@ -1,7 +1,7 @@
 """The peer: three stock Structured Streaming queries on the same session settings, each as fast as it can go.
 
-It gets every setting that makes our own small batches fast, no trigger delay, and a MERGE that touches only the groups
-of its batch.
+No trigger delay, no shuffle before a write, and a MERGE that touches only the groups of its batch. With `tuned` it also
+gets the settings that our engine chooses for small batches.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ def merge(batch: DataFrame, _number: int) -> None:
     )
 
 
-def main(root: str, topic: str, bootstrap: str) -> None:
+def main(root: str, topic: str, bootstrap: str, variant: str = "") -> None:
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     spark = start_session(load_config(Path(root)), app_name="stock")
-    for key, value in SMALL_BATCHES.items():
+    for key, value in SMALL_BATCHES.items() if variant == "tuned" else ():
         spark.conf.set(key, value)
     create(spark)
     checkpoints = Path(root) / "checkpoints"
