@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+import time
 from types import TracebackType
 
 import psutil
 
 _PAUSE = 0.25
+_FORKING = 1.0
 
 
 class PeakMemory:
@@ -36,12 +38,20 @@ class PeakMemory:
     def _sample(self) -> None:
         me = psutil.Process()
         while not self._over.wait(_PAUSE):
-            self.now = _resident(me) + sum(map(_resident, me.children(recursive=True)))
+            self.now = _resident(me) + sum(_resident(one) for one in me.children(recursive=True))
             self.peak = max(self.peak, self.now)
 
 
 def _resident(process: psutil.Process) -> int:
     try:
-        return int(process.memory_info().rss)
+        return 0 if _just_forked(process) else int(process.memory_info().rss)
     except psutil.Error:
         return 0
+
+
+def _just_forked(process: psutil.Process) -> bool:
+    """Between fork and exec a child shows all pages of its parent, which are counted there."""
+    if time.time() - process.create_time() > _FORKING:
+        return False
+    parent = process.parent()
+    return parent is not None and parent.cmdline() == process.cmdline()
