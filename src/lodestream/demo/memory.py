@@ -9,7 +9,7 @@ from types import TracebackType
 import psutil
 
 _PAUSE = 0.25
-_FORKING = 1.0
+_FORKING = 3.0  # generous: the time a process began is known to about a second
 
 
 class PeakMemory:
