@@ -10,8 +10,9 @@ import pytest
 
 # The judge beside these tests is a module of theirs alone.
 sys.path.insert(0, str(Path(__file__).parent))
+pytest.register_assert_rewrite("protocol_oracle")
 
-from protocol_oracle import Project, create_topic
+from protocol_oracle import Project, create_topic  # noqa: E402
 
 if TYPE_CHECKING:
     from lodestream.runtime.broker import BrokerInfo
