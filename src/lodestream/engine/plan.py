@@ -9,7 +9,7 @@ from typing import Any
 from lodestream.engine.project import Project, contract_of
 from lodestream.errors import DeclarationError
 from lodestream.pipeline import Files, Finding, Graph, Kafka, Table, lint
-from lodestream.pipeline.gold.analyse import analyse
+from lodestream.pipeline.gold.choose import choose
 from lodestream.pipeline.gold.plan import InputInfo
 
 
@@ -90,7 +90,7 @@ def _strategy(graph: Graph, table: Table) -> tuple[str, str, str | None]:
 def gold_strategy(graph: Graph, table: Table) -> tuple[str, str, str | None]:
     infos = [_info(graph, name) for name in graph.inputs(table.name)]
     try:
-        plan = analyse(table.sql or "", infos, force=table.strategy)
+        plan = choose(table.sql or "", infos, table.strategy)
     except DeclarationError as error:
         return "refused", error.why or error.what, error.fix
     return plan.strategy, plan.reason, plan.cheaper
