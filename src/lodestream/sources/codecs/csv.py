@@ -9,7 +9,8 @@ from typing import Any
 
 from lodestream.contracts.types import Type
 from lodestream.sources.codecs.codec import BrokenRow, Limits, RowCodec
-from lodestream.sources.codecs.exact import Real, read_row
+from lodestream.sources.codecs.exact import read_row
+from lodestream.sources.codecs.scalars import Real
 from lodestream.sources.codecs.shape import Column, Shape
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,40}")

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lodestream.sources.codecs.codec import BrokenRow, Limits, RowCodec
-from lodestream.sources.codecs.exact import Real, Repeated, read_row
+from lodestream.sources.codecs.exact import Repeated, read_row
+from lodestream.sources.codecs.scalars import Real
 from lodestream.sources.codecs.shape import Shape
 
 _LONGEST_INT = 40
