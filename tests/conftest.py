@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 TIERS = ("unit", "spark", "stack", "chaos")
+
+
+def pytest_configure() -> None:
+    # A shell starts background jobs with Ctrl-C ignored, and every process that a test starts would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
