@@ -84,12 +84,10 @@ class AppendedRows(_TableInput):
         """Whole snapshots only, oldest first: a published batch is never split."""
         chosen, total = since["snapshot"], 0
         for snapshot in self._between(since["snapshot"], latest["snapshot"]):
-            total += snapshot.added_rows if snapshot.operation == "append" else 0
-            if total > rows and chosen != since["snapshot"]:
+            added = snapshot.added_rows if snapshot.operation == "append" else 0
+            if total > 0 and total + added > rows:
                 break
-            chosen = snapshot.id
-            if total > rows:
-                break
+            chosen, total = snapshot.id, total + added
         return {"uuid": latest["uuid"], "snapshot": chosen}
 
     def pending(self, since: Position, to: Position) -> int:
