@@ -15,6 +15,7 @@ from lodestream.pipeline import Table
 from lodestream.sources.source import Position, Source
 from lodestream.tables.iceberg import IcebergStore
 from lodestream.tables.lake import Lake
+from lodestream.tables.positions import last_stamp
 from lodestream.tables.publish import Base, Moved, Staged, Writer
 from lodestream.tables.snapshot import Snapshot, Stamp
 
@@ -111,11 +112,14 @@ class Flow(ABC):
         """Publish one batch of about `rows` rows at most; None when nothing is new."""
         if self._writer is None:
             if not self.ready():
+                self._still_there()
                 return None
             self.prepare()
         for _ in range(_MOST_REDOS):
             began = time.perf_counter()
             latest = self._look()
+            if latest is None:
+                self._still_there()
             if latest is None or (self._positions is not None and not self._news(self._positions, latest)):
                 return None
             base = self.writer.begin()
@@ -194,6 +198,13 @@ class Flow(ABC):
                 return None
             found[source.name] = latest
         return found
+
+    def _still_there(self) -> None:
+        """A source that does not exist is late, unless we have read from it: then it is gone."""
+        stamp = last_stamp(self.lake.store(self.name)) if self.lake.exists(self.name) else None
+        for source in self.sources:
+            if stamp is not None and source.name in stamp.positions and source.latest() is None:
+                raise source.gone(stamp.positions[source.name])
 
     def _news(self, positions: Mapping[str, Position], latest: Mapping[str, Position]) -> bool:
         """Whether something waits, as far as the sources tell: an idle flow does not ask the catalog."""

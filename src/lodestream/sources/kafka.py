@@ -21,6 +21,8 @@ BRONZE_DDL = (
 )
 # Rows a task should read at least before one Kafka partition is split between two.
 _ROWS_PER_TASK = 50_000
+# What we ask for is there already. Closing a consumer waits for its last, needless fetch: half a second by default.
+_FETCH_WAIT = "20"
 
 
 class KafkaSource(Source):
@@ -94,7 +96,8 @@ class KafkaSource(Source):
             starts.setdefault(name, {})[partition] = start
             ends.setdefault(name, {})[partition] = end
         splits = max(len(wanted), self.pending(since, to) // _ROWS_PER_TASK)
-        reader = self._spark.read.format("kafka").options(**self._reader_options)
+        reader = self._spark.read.format("kafka").option("kafka.fetch.max.wait.ms", _FETCH_WAIT)
+        reader = reader.options(**self._reader_options)
         reader = (
             reader.option("assign", json.dumps({name: sorted(parts) for name, parts in starts.items()}))
             .option("startingOffsets", json.dumps(starts))
@@ -105,7 +108,14 @@ class KafkaSource(Source):
             .option("kafka.group.id", self._group)
             .option("kafka.isolation.level", self._declared.isolation)
         )
-        return reader.load().select("key", "value", "headers", "topic", "partition", "offset", "timestamp")
+        rows = reader.load().select("key", "value", "headers", "topic", "partition", "offset", "timestamp")
+        # Each task writes a file of its own: a thousand Kafka partitions must not make a thousand files a second.
+        most = max(2 * self._spark.sparkContext.defaultParallelism, splits if splits > len(wanted) else 0)
+        return rows.coalesce(most) if len(wanted) > most else rows
+
+    def gone(self, since: Position) -> SourceRecreated:
+        name = next(iter(since))
+        return _gone(name, since[name])
 
     def confirm(self, to: Position) -> None:
         topics = self._admin.topics(to)

@@ -12,7 +12,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from lodestream.errors import LodeError
+from lodestream.errors import LodeError, SourceChanged, SourceRecreated
 
 Position = Mapping[str, Any]
 
@@ -53,6 +53,10 @@ class Source(ABC):
     @abstractmethod
     def read(self, since: Position, to: Position) -> DataFrame:
         """The rows after `since` up to `to`; the same two positions give the same rows, always."""
+
+    def gone(self, since: Position) -> SourceChanged:
+        """The error for a source that we have read from and that does not exist any more."""
+        return SourceRecreated(f"{self.name} is gone", why="the table has read from it, and it does not exist any more")
 
     def confirm(self, to: Position) -> None:
         """Called once the rows are staged: raise `SourceChanged` when the source was replaced while we read it."""

@@ -33,6 +33,9 @@ class _TableInput(Source):
     def accept(self, since: Position, latest: Position) -> Position:
         return latest
 
+    def gone(self, since: Position) -> SourceRecreated:
+        return _dropped(self.name)
+
     def asof(self, to: Position) -> float | None:
         store = self._loaded()
         for snapshot in store.ancestors(store.snapshot(to["snapshot"])):
