@@ -66,7 +66,10 @@ def _join(context: SparkContext, config: Config) -> SparkSession:
     conf = context._jsc.sc().conf()
     for key, value in {**catalog_settings(config), "spark.sql.defaultCatalog": config.catalog.name}.items():
         conf.set(key, value)
-    return SparkSession(context).newSession()
+    session = SparkSession(context).newSession()
+    # Spark builds a catalog when it is first asked for, with the settings of whichever session is active then.
+    session.sql(f"USE `{config.catalog.name}`")
+    return session
 
 
 def _prepare_folders(config: Config) -> None:
