@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
@@ -29,6 +30,10 @@ class Lake:
         self.spark = spark
         self.catalog = catalog
         self._namespaces: set[str] = set()
+        # Spark builds a session's catalog when it is first asked for, with the settings of whichever session is active
+        # then: ask now, as this one. A catalog that is down is reported by the first call that needs it.
+        with suppress(Exception):
+            spark.sql(f"USE `{catalog}`")
 
     def identifier(self, name: str) -> str:
         return ".".join(f"`{part}`" for part in (self.catalog, *name.split(".")))
