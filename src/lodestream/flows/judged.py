@@ -33,9 +33,13 @@ class JudgedBatch(Batch):
         self._span = span
         self._kept: list[DataFrame] = []
         self._level = StorageLevel.MEMORY_AND_DISK if span.rows <= _MOST_IN_MEMORY else StorageLevel.DISK_ONLY
-        self._judged = self._keep(self._judge(frames))
-        self._seen = self._count()
-        reach("judge.after", flow.name)
+        try:
+            self._judged = self._keep(self._judge(frames))
+            self._seen = self._count()
+            reach("judge.after", flow.name)
+        except BaseException:
+            self.release()  # nobody else can: a batch that failed here does not exist yet
+            raise
         self.counts = {name: int(self._seen[name] or 0) for name in ("in", "dead", "filtered", "warned", "kept")}
 
     def write(self, branch: str, properties: Mapping[str, str]) -> None:

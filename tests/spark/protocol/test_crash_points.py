@@ -53,6 +53,7 @@ def test_kill_at_every_point_then_a_new_run(line: Line, table: str) -> None:
         line.drive(line.flows())
     line.check()
     line.check_chain()
+    assert line.spark.sparkContext._jsc.getPersistentRDDs().isEmpty(), "a failed batch keeps its memory"
 
 
 @pytest.mark.parametrize("action", [unavailable, answer_lost])
