@@ -42,8 +42,13 @@ def every_point(table: str) -> list[tuple[str, str]]:
     return points + ([("judge.after", SILVER), *OF_LETTERS] if table == SILVER else [])
 
 
+def kept_in_memory(line: Line) -> set[int]:
+    return set(line.spark.sparkContext._jsc.getPersistentRDDs())
+
+
 @pytest.mark.parametrize("table", [BRONZE, SILVER, GOLD])
 def test_kill_at_every_point_then_a_new_run(line: Line, table: str) -> None:
+    before = kept_in_memory(line)  # other tests of the same Spark keep rows of their own
     for point, where in every_point(table):
         line.end += 30
         failpoints.arm(point, where, killed)
@@ -53,7 +58,7 @@ def test_kill_at_every_point_then_a_new_run(line: Line, table: str) -> None:
         line.drive(line.flows())
     line.check()
     line.check_chain()
-    assert line.spark.sparkContext._jsc.getPersistentRDDs().isEmpty(), "a failed batch keeps its memory"
+    assert kept_in_memory(line) <= before, "a failed batch keeps its memory"
 
 
 @pytest.mark.parametrize("action", [unavailable, answer_lost])
