@@ -16,6 +16,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 TIERS = ("unit", "spark", "stack", "chaos")
 NO_TESTS = 5  # pytest's exit code
+# Tests without a JVM share the cores; the others bring servers that use all of them.
+SPREAD = {"unit": ["--numprocesses=auto", "--dist=worksteal"]}
 
 
 def main(arguments: list[str]) -> int:
@@ -33,7 +35,7 @@ def run_tiers(tiers: list[str], arguments: list[str]) -> int:
         if not folder.is_dir():
             continue
         say(f"\n== {tier}")
-        code, closing = pytest([str(folder), *arguments])
+        code, closing = pytest([str(folder), *SPREAD.get(tier, []), *arguments])
         summary.append(f"{tier:<6} {closing}")
         if code not in (0, NO_TESTS):
             worst = worst or code
