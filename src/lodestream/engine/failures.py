@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import random
+import re
 import time
 
 from lodestream.errors import BrokerUnavailable, Final, LodeError, RuntimeMissing, Transient
+from lodestream.sources.codecs.frame import registry_failure
 from lodestream.tables.jvm import causes, translate
 
-_KAFKA_TRANSIENT = (
-    "org.apache.kafka.common.errors.TimeoutException",
-    "org.apache.kafka.common.errors.DisconnectException",
-    "org.apache.kafka.common.errors.RetriableException",
-    "org.apache.kafka.common.errors.NetworkException",
-    "org.apache.kafka.common.errors.LeaderNotAvailableException",
-    "org.apache.kafka.common.errors.UnknownTopicOrPartitionException",
-    "org.apache.kafka.common.KafkaException",
-    "java.util.concurrent.TimeoutException",
+# Kafka's own retriable errors that a reader can meet. A task's error reaches the driver as text, so names are searched.
+_KAFKA_PASSING = re.compile(
+    r"org\.apache\.kafka\.(?:common\.errors|clients\.consumer)\.("
+    "Timeout|Disconnect|Network|NotLeaderOrFollower|NotLeaderForPartition|LeaderNotAvailable|CoordinatorNotAvailable|"
+    "CoordinatorLoadInProgress|NotCoordinator|ReplicaNotAvailable|UnknownTopicOrPartition|UnknownTopicId|"
+    "OffsetNotAvailable|FencedLeaderEpoch|UnknownLeaderEpoch|FetchSessionIdNotFound|FetchSessionTopicId|"
+    "InconsistentTopicId|InvalidFetchSessionEpoch|KafkaStorage|ThrottlingQuotaExceeded|RetriableCommitFailed"
+    r")Exception\b"
+    # Spark's own words when a poll gave nothing in time.
+    r"|java\.util\.concurrent\.TimeoutException: Cannot fetch record"
 )
 
 
@@ -40,8 +43,12 @@ def explain(error: Exception, table: str) -> LodeError:
         return RuntimeMissing(
             f"{table}: out of memory", why=_first_line(text), fix="raise spark.driver_memory or lower max_batch_rows"
         )
-    if "org.apache.kafka" in text or any(name.startswith(_KAFKA_TRANSIENT) for name, _ in chain):
-        return BrokerUnavailable(f"{table}: Kafka did not answer in time", why=_first_line(text))
+    silent = registry_failure(error) or registry_failure(text)
+    if silent is not None:
+        return silent
+    kafka = _KAFKA_PASSING.search(text)
+    if kafka is not None:
+        return BrokerUnavailable(f"{table}: Kafka did not answer in time", why=_first_line(text[kafka.start() :]))
     known = translate(error, table)
     if known is not None:
         return known

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
@@ -17,10 +18,11 @@ from lodestream.engine.project import Project
 from lodestream.engine.runner import FlowEnd, Runner
 from lodestream.engine.sizing import Sizer
 from lodestream.observe.events import Event, EventLog, events_folder
-from lodestream.pipeline import Graph, Kafka
+from lodestream.pipeline import Graph, Json, Kafka
 from lodestream.runtime.broker import start_broker
 from lodestream.runtime.progress import Progress, SilentProgress
 from lodestream.runtime.session import start_session
+from lodestream.sources.codecs import warm_up
 
 # Seconds between looks at a table that another driver keeps: it cannot wake us.
 _FOREIGN_POLL = 1.0
@@ -59,6 +61,7 @@ def run_pipeline(
     decided = Decisions(_named(graph, accept_gaps), _named(graph, adopt))
     bootstrap = _bootstrap(project, graph, progress)
     spark = spark or start_session(project.config, app_name=f"lode-{project.pipeline.name}", progress=progress)
+    _warm_up(spark, graph)
     run = new_run()
     events = EventLog(events_folder(project.config.state_dir), run, on_event)
     events.emit("run.started", pipeline=project.pipeline.name, tables=list(graph.names), once=once, pid=os.getpid())
@@ -130,6 +133,18 @@ def _poll(graph: Graph, name: str, interval: float, has_upstream: bool) -> float
 def _workers(project: Project) -> int:
     # A small batch keeps about two cores busy with planning and commits: more side by side only get in the way.
     return project.config.engine.workers or max(1, (os.cpu_count() or 2) // 2)
+
+
+def _warm_up(spark: SparkSession, graph: Graph) -> None:
+    """The JSON decoder is compiled while Bronze fetches its first rows, not when Silver waits for it."""
+    if not any(isinstance(table.decode, Json) for table in graph):
+        return
+
+    def compile_quietly() -> None:
+        with suppress(Exception):  # whoever needs the decoder meets the error again, where it can be reported
+            warm_up(spark)
+
+    threading.Thread(target=compile_quietly, name="lode-warm-up", daemon=True).start()
 
 
 def _bootstrap(project: Project, graph: Graph, progress: Progress) -> str:

@@ -78,6 +78,8 @@ def _local(config: Config, jars: list[Path], java_options: Sequence[str]) -> dic
         "spark.sql.shuffle.partitions": threads,
         "spark.default.parallelism": threads,
         "spark.sql.warehouse.dir": (config.state_dir / "tmp" / "spark-warehouse").absolute().as_uri(),
+        # Only where this very Python runs the workers too: the module must be there. It saves 100 ms and more a task.
+        "spark.python.daemon.module": "lodestream.sources.codecs.worker_daemon",
         _MEMORY: f"{heap_bytes(config.spark.driver_memory) // MIB}m",
         # On the class path, not in spark.jars: that would copy each jar on every start.
         _CLASS_PATH: _class_path(jars),

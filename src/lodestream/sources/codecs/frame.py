@@ -47,7 +47,7 @@ def _raw(df: DataFrame) -> Column:
     return struct(*(quoting.name(name) for name in df.columns)).alias(RAW)
 
 
-def registry_failure(error: BaseException) -> RegistryUnavailable | None:
+def registry_failure(error: BaseException | str) -> RegistryUnavailable | None:
     """The registry's silence behind a failed Spark job, or None: a worker's error arrives as text in Spark's own."""
     match = _SILENT.search(str(error))
     if match is None:

@@ -1,0 +1,96 @@
+"""What an error out of a batch means: only what passes by itself is retried."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from lodestream.engine.failures import Crashed, DiskFull, explain
+from lodestream.errors import BrokerUnavailable, RegistryUnavailable, RuntimeMissing, SourceGap
+
+KAFKA = "org.apache.kafka.common.errors."
+
+
+class Java:
+    """A Java exception as py4j shows it: its class, its message, its cause."""
+
+    def __init__(self, chain: Sequence[tuple[str, str]]) -> None:
+        (self._name, self._message), *rest = chain
+        self._cause = Java(rest) if rest else None
+
+    def getClass(self) -> Java:  # noqa: N802
+        return self
+
+    def getName(self) -> str:  # noqa: N802
+        return self._name
+
+    def getMessage(self) -> str:  # noqa: N802
+        return self._message
+
+    def getCause(self) -> Java | None:  # noqa: N802
+        return self._cause
+
+
+def raised(*chain: tuple[str, str]) -> Exception:
+    error = Exception(": ".join(chain[0]))
+    error.java_exception = Java(chain)  # type: ignore[attr-defined]
+    return error
+
+
+def task_failed(text: str) -> Exception:
+    """Spark gives the driver a task's error as text."""
+    return raised(("org.apache.spark.SparkException", f"Job aborted due to stage failure: Lost task 0.0: {text}"))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        raised((KAFKA + "TimeoutException", "Timeout of 60000ms expired")),
+        raised(("org.apache.spark.SparkException", "x"), (KAFKA + "DisconnectException", "null")),
+        task_failed(KAFKA + "NotLeaderOrFollowerException: not the leader"),
+        task_failed("java.util.concurrent.TimeoutException: Cannot fetch record for offset 7 in 120000 milliseconds"),
+    ],
+)
+def test_what_kafka_calls_retriable_is_retried(error: Exception) -> None:
+    found = explain(error, "bronze.trips")
+    assert isinstance(found, BrokerUnavailable)
+    assert "Exception" in str(found.why)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        # A bug in our use of Kafka, or in a function, must not be retried for minutes.
+        task_failed(
+            "java.lang.NullPointerException\n\tat org.apache.kafka.clients.consumer.KafkaConsumer.poll(K.java)"
+        ),
+        raised(("org.apache.kafka.common.config.ConfigException", "Invalid value x for configuration y")),
+        raised(("org.apache.kafka.common.KafkaException", "Failed to construct kafka consumer")),
+        raised((KAFKA + "SerializationException", "Error deserializing")),
+        raised((KAFKA + "TopicAuthorizationException", "Not authorized")),
+        raised(("java.util.concurrent.TimeoutException", "Futures timed out after [300 seconds]")),
+        ValueError("org.apache.kafka is what I wrote"),
+    ],
+)
+def test_a_mistake_that_mentions_kafka_stops_at_once(error: Exception) -> None:
+    assert isinstance(explain(error, "bronze.trips"), Crashed)
+
+
+def test_a_silent_registry_is_known_by_the_text_of_the_worker() -> None:
+    text = (
+        "Traceback (most recent call last):\n  File x\n"
+        "lodestream.errors.RegistryUnavailable: the schema registry at http://r does not answer\n"
+        "  why: timed out\n  fix: check"
+    )
+    for error in (task_failed(f"org.apache.spark.api.python.PythonException: {text}"), Exception(text)):
+        found = explain(error, "silver.trips")
+        assert isinstance(found, RegistryUnavailable)
+        assert (found.what, found.why) == ("the schema registry at http://r does not answer", "timed out")
+
+
+def test_our_own_errors_stay_as_they_are_and_resources_are_named() -> None:
+    gap = SourceGap("x")
+    assert explain(gap, "t") is gap
+    assert isinstance(explain(raised(("java.io.IOException", "No space left on device")), "t"), DiskFull)
+    assert isinstance(explain(raised(("java.lang.OutOfMemoryError", "Java heap space")), "t"), RuntimeMissing)
