@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
+from pyspark.sql.functions import abs as magnitude
+from pyspark.sql.functions import array_repeat, col, explode, lit, signum
+from pyspark.sql.functions import sum as total
 
 from lodestream.errors import SourceRecreated, SourceRewritten
+from lodestream.pipeline.gold.plan import STATE_COLUMN, WEIGHT
 from lodestream.sources.source import Position, Source
 from lodestream.tables.iceberg import IcebergStore
 from lodestream.tables.lake import Lake
@@ -14,8 +20,11 @@ from lodestream.tables.snapshot import Snapshot
 _HARMLESS = ("append", "replace")
 
 
-class _TableInput(Source):
+class TableInput(Source):
     """Position: `{"uuid": table uuid, "snapshot": id}`; snapshot None is before everything."""
+
+    # Whether a change can take rows away, so that weights of -1 come.
+    retracts: bool = True
 
     def __init__(self, lake: Lake, name: str) -> None:
         self.name = name
@@ -32,6 +41,18 @@ class _TableInput(Source):
 
     def accept(self, since: Position, latest: Position) -> Position:
         return latest
+
+    @abstractmethod
+    def changes(self, since: Position, to: Position) -> DataFrame:
+        """The rows that came (`_weight` 1) and went (`_weight` -1) after `since` up to `to`."""
+
+    def comparable(self, since: Position, to: Position) -> bool:
+        """Whether `changes` can still be told; otherwise a reader recomputes its table from `now`."""
+        return True
+
+    def now(self, to: Position) -> DataFrame:
+        """The rows as of a position, as a query sees them: without the hidden state of a Gold table."""
+        return self._lake.whole(self.name, to["snapshot"]).drop(STATE_COLUMN)
 
     def gone(self, since: Position) -> SourceRecreated:
         return _dropped(self.name)
@@ -70,8 +91,10 @@ class _TableInput(Source):
             )
 
 
-class AppendedRows(_TableInput):
+class AppendedRows(TableInput):
     """The rows that were appended; compaction changes nothing, anything else stops the flow."""
+
+    retracts = False
 
     def check(self, since: Position, latest: Position) -> None:
         self._same_table(since, latest)
@@ -102,6 +125,9 @@ class AppendedRows(_TableInput):
             return self._lake.whole(self.name, to["snapshot"])
         return self._lake.appended(self.name, since["snapshot"], to["snapshot"])
 
+    def changes(self, since: Position, to: Position) -> DataFrame:
+        return self.read(since, to).withColumn(WEIGHT, lit(1))
+
     def _between(self, after: int | None, upto: int) -> list[Snapshot]:
         """Oldest first. A start that the walk does not meet was rolled back or expired."""
         store = self._loaded()
@@ -117,8 +143,11 @@ class AppendedRows(_TableInput):
         raise _not_reached(self.name, after, store.snapshot(after) is not None)
 
 
-class WholeTable(_TableInput):
-    """All rows of the table at one snapshot: reference data, and inputs of a full refresh."""
+class WholeTable(TableInput):
+    """All rows of the table at one snapshot: reference data, Gold, and inputs of a full refresh.
+
+    What changed is found by comparing two snapshots: such tables are replaced in place, and mostly small.
+    """
 
     def check(self, since: Position, latest: Position) -> None:
         """A whole read does not build on what was read before, so nothing can break it."""
@@ -134,6 +163,26 @@ class WholeTable(_TableInput):
 
     def read(self, since: Position, to: Position) -> DataFrame:
         return self._lake.whole(self.name, to["snapshot"])
+
+    def changes(self, since: Position, to: Position) -> DataFrame:
+        after = self.now(to)
+        if since["snapshot"] is None:
+            return after.withColumn(WEIGHT, lit(1))
+        both = after.withColumn(WEIGHT, lit(1)).unionAll(self.now(since).withColumn(WEIGHT, lit(-1)))
+        columns = [col(f"`{name}`") for name in after.columns]
+        net = both.groupBy(*columns).agg(total(WEIGHT).alias(WEIGHT)).where(col(WEIGHT) != 0)
+        # One row per copy: whoever adds up changes expects weights of 1 and -1 only.
+        copies = array_repeat(signum(WEIGHT).cast("int"), magnitude(col(WEIGHT)).cast("int"))
+        return net.select(*columns, explode(copies).alias(WEIGHT))
+
+    def comparable(self, since: Position, to: Position) -> bool:
+        if since["uuid"] != to["uuid"]:
+            return False
+        if since["snapshot"] is None:
+            return True
+        if self._loaded().snapshot(since["snapshot"]) is None:
+            return False  # expired
+        return self.now(since).schema == self.now(to).schema
 
 
 def _not_reached(name: str, after: int, exists: bool) -> SourceRewritten:

@@ -177,6 +177,9 @@ def duck(sql: str) -> str:
     tree = sqlglot.parse_one(sql, dialect="spark")
     for call in list(tree.find_all(exp.CountIf)):  # over nulls alone DuckDB's count_if is null, Spark's is 0
         call.replace(exp.Count(this=exp.Case().when(call.this.copy(), "1")))
+    for call in list(tree.find_all(exp.Anonymous)):
+        if call.name.lower() == "raise_error":
+            call.set("this", "error")
     return tree.sql("duckdb")
 
 

@@ -22,6 +22,7 @@ from lodestream.pipeline.gold.groups import (
     present_sql,
     prove_groups,
     store_sql,
+    stored_keys,
     unpack_sql,
 )
 from lodestream.pipeline.gold.plan import FOLDED, GOLD, GoldPlan, NotProvableError
@@ -56,6 +57,7 @@ def _groups_plan(query: Query) -> GoldPlan:
         present_sql=present_sql(groups),
         store_sql=store_sql(groups),
         unpack_sql=unpack_sql(groups),
+        stored_keys=stored_keys(groups),
         notes=(*query.notes, *dict.fromkeys(groups.measures.notes)),
     )
     if groups.having is not None:
@@ -85,6 +87,7 @@ def _rows_plan(query: Query) -> GoldPlan:
         present_sql=f"SELECT {columns} FROM {FOLDED}",
         store_sql=f"SELECT {columns} FROM {FOLDED}",
         unpack_sql=f"SELECT {columns} FROM {GOLD}",
+        stored_keys=tuple((name, quoted(name)) for name in (found.wanted if found else query.columns)),
         notes=query.notes,
     )
     return _with_lookups(plan, query, found, recompute_sql(query, found.wanted, defaultdict(set)) if found else None)

@@ -14,6 +14,7 @@ from lodestream.pipeline.gold.plan import (
     DELTA,
     FOLDED,
     GOLD,
+    NEGATIVE,
     STATE,
     STATE_COLUMN,
     WEIGHT,
@@ -125,8 +126,10 @@ def fold_sql(groups: Groups) -> str:
     names = [name for name, _ in groups.keys]
     states = list(groups.measures.states)
     sums = [f"CAST(SUM({s.name}) AS {str(s.type).upper()}) AS {s.name}" for s in states]
-    grouped = f" GROUP BY {', '.join(names)} HAVING SUM(n) <> 0" if names else ""
-    return f"SELECT {', '.join(names + sums)} FROM {BOTH}{grouped}"
+    grouped = f" GROUP BY {', '.join(names)}" if names else ""
+    kept = "SUM(n) <> 0" if names else "TRUE"
+    having = f" HAVING CASE WHEN SUM(n) < 0 THEN RAISE_ERROR('{NEGATIVE}') ELSE {kept} END"
+    return f"SELECT {', '.join(names + sums)} FROM {BOTH}{grouped}{having}"
 
 
 def present_sql(groups: Groups, source: str = FOLDED) -> str:
@@ -145,6 +148,14 @@ def store_sql(groups: Groups, source: str = FOLDED) -> str:
     items = [f"{expression.sql('spark')} AS {quoted(name)}" for name, expression in groups.presented]
     fields = ", ".join(f"'{column.name}', {column.name}" for column in groups.hidden)
     return f"SELECT {', '.join(items)}, NAMED_STRUCT({fields}) AS {STATE_COLUMN} FROM {source}"
+
+
+def stored_keys(groups: Groups) -> tuple[tuple[str, str], ...]:
+    """Where a stored row has its group keys: in the user's columns, or hidden beside them."""
+    if groups.having is not None:
+        return tuple((key, key) for key, _ in groups.keys)
+    shown = groups.exposed
+    return tuple((key, quoted(shown[key]) if key in shown else f"{STATE_COLUMN}.{key}") for key, _ in groups.keys)
 
 
 def unpack_sql(groups: Groups) -> str:

@@ -31,6 +31,8 @@ FOLDED = "_lode_folded"
 KEYS = "_lode_keys"
 WEIGHT = "_weight"
 STATE_COLUMN = "_lode"
+# In the message of a query that met a group with fewer rows than none.
+NEGATIVE = "lode: more rows were taken away than there are"
 
 
 def now_view(name: str) -> str:
@@ -88,6 +90,8 @@ class GoldPlan:
     present_sql: str | None = None
     store_sql: str | None = None
     unpack_sql: str | None = None
+    # what tells stored rows apart: (column of `_lode_delta`, SQL over a stored row); empty for the one global group
+    stored_keys: tuple[tuple[str, str], ...] = ()
     # affected keys, and delta when a lookup changes: `affected_keys` are the columns of `_lode_keys`
     affected_keys: tuple[str, ...] = ()
     affected_sql: Mapping[str, str] = field(default_factory=dict)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from lodestream.pipeline.gold.plan import BOTH, DELTA, STATE, WEIGHT, NotProvableError
+from lodestream.pipeline.gold.plan import BOTH, DELTA, NEGATIVE, STATE, WEIGHT, NotProvableError
 from lodestream.pipeline.gold.query import Query, Source
 from lodestream.pipeline.gold.rewriting import quoted, read_views, select_sql
 from lodestream.pipeline.gold.stream import refuse_neighbours, the_stream
@@ -55,5 +55,6 @@ def rows_fold_sql(rows: Rows) -> str:
     columns = ", ".join(quoted(name) for name in rows.query.columns)
     counted = f"SELECT {columns}, SUM({WEIGHT}) AS {WEIGHT} FROM {BOTH} GROUP BY {columns}"
     copies = f"EXPLODE(SEQUENCE(1, CAST({WEIGHT} AS INT))) AS _lode_copy"
-    kept = f"SELECT {columns}, {copies} FROM ({counted} HAVING SUM({WEIGHT}) > 0) AS _lode_net"
+    having = f"CASE WHEN SUM({WEIGHT}) < 0 THEN RAISE_ERROR('{NEGATIVE}') ELSE SUM({WEIGHT}) > 0 END"
+    kept = f"SELECT {columns}, {copies} FROM ({counted} HAVING {having}) AS _lode_net"
     return f"SELECT {columns} FROM ({kept}) AS _lode_copies"
