@@ -1,11 +1,22 @@
 """New York yellow taxi trips: raw events to daily and hourly figures, seconds behind the broker."""
 
+import os
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from lodestream import Json, Kafka, Pipeline
+from lodestream import Avro, Json, Kafka, Pipeline, Protobuf
 
 taxi = Pipeline("taxi")
+
+# The generator can send the same events as Avro or Protobuf under the schemas of a registry.
+EVENT = "contracts/trip_event.yaml"
+REGISTRY = os.environ.get("TAXI_REGISTRY", "http://127.0.0.1:8081")
+FORMATS = {
+    "json": Json(EVENT),
+    "avro": Avro(registry=REGISTRY, columns=EVENT),
+    "protobuf": Protobuf(registry=REGISTRY, columns=EVENT),
+}
 
 trips_raw = taxi.bronze("trips_raw", Kafka("taxi.trips"), owner="mobility")
 
@@ -30,7 +41,7 @@ IDENTITY = (
 
 
 @taxi.silver(
-    decode=Json("contracts/trip_event.yaml"),
+    decode=FORMATS[os.environ.get("TAXI_FORMAT", "json")],
     contract="contracts/trip.yaml",
     partition_by="days(pickup_datetime)",
 )

@@ -6,6 +6,7 @@ from .events import Batch, events, expected
 from .pace import fixed_rate, real_time, stream
 from .produce import DeliveryFailed, Sender, ensure_topic, open_sender
 from .tlc import NotTripData, replay
+from .wire import encoder
 
 __all__ = [
     "ALL_DIRT",
@@ -15,6 +16,7 @@ __all__ = [
     "Dirt",
     "NotTripData",
     "Sender",
+    "encoder",
     "ensure_topic",
     "events",
     "expected",

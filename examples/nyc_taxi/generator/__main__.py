@@ -13,6 +13,8 @@ from typing import BinaryIO
 
 import click
 
+from lodestream.errors import LodeError
+
 from .counts import Counts
 from .dirt import Dirt
 from .draws import BLOCK
@@ -21,6 +23,7 @@ from .month import MONTH_TRIPS
 from .pace import Outlet, fixed_rate, real_time, stream
 from .produce import DeliveryFailed, ensure_topic, open_sender
 from .tlc import NotTripData, replay
+from .wire import Format, encoder
 
 _SHARE = click.FloatRange(0, 0.9)
 
@@ -49,6 +52,8 @@ _SHARE = click.FloatRange(0, 0.9)
 @click.option("--bootstrap", help="Kafka brokers, host:port; without it, one event a line on standard output.")
 @click.option("--topic", default="taxi.trips")
 @click.option("--partitions", type=click.IntRange(1), default=1, help="Of the topic, when it is created.")
+@click.option("--format", "form", type=click.Choice(["json", "avro", "protobuf"]), default="json")
+@click.option("--registry", help="Address of the schema registry (--format avro or protobuf).")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def main(
     number: int | None,
@@ -62,6 +67,8 @@ def main(
     bootstrap: str | None,
     topic: str,
     partitions: int,
+    form: Format,
+    registry: str | None,
     as_json: bool,
     **shares: float,
 ) -> None:
@@ -75,6 +82,8 @@ def main(
         raise click.UsageError(str(error)) from error
     if tlc and (any(shares.values()) or start_at):
         raise click.UsageError("--tlc replays the file as it is: it takes no dirt and no --start-at")
+    if form != "json" and (tlc or not (registry and bootstrap)):
+        raise click.UsageError(f"--format {form} needs --registry and --bootstrap, and makes its own trips (no --tlc)")
     chunk = BLOCK if mode == "burst" else 1_024
     schedule = {"burst": None, "rate": fixed_rate(rate), "realtime": real_time(speed)}[mode]
     end = None if number is None else start_at + number
@@ -83,12 +92,12 @@ def main(
         batches = (
             replay(tlc, limit=number, chunk=chunk)
             if tlc
-            else events(end, seed, dirt, start_at=start_at, chunk=chunk, lap=lap)
+            else events(end, seed, dirt, start_at=start_at, chunk=chunk, lap=lap, encode=encoder(form, registry, topic))
         )
         outlet = _open(bootstrap, topic, partitions)
         began = time.perf_counter()
         sent = stream(batches, outlet, schedule, _stop_on_signal())
-    except (DeliveryFailed, NotTripData) as error:
+    except (DeliveryFailed, NotTripData, LodeError) as error:
         raise click.ClickException(str(error)) from error
     seconds = time.perf_counter() - began
     counts = _count_replayed(tlc, sent) if tlc else expected(start_at + sent, seed, dirt, start_at=start_at, lap=lap)

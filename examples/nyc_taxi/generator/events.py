@@ -18,6 +18,7 @@ from .counts import Counts, count
 from .dirt import Dirt
 from .draws import BLOCK
 from .month import MONTH_TRIPS
+from .wire import Encode
 
 CLEAN = Dirt()
 _LARGEST_CHUNK = 1_000_000  # Arrow counts the bytes of one array in 32 bits
@@ -45,6 +46,7 @@ def events(
     start_at: int = 0,
     chunk: int = BLOCK,
     lap: int | None = None,
+    encode: Encode = encode_block,
 ) -> Iterator[Batch]:
     """Events `start_at` to `n` of the stream; without `n` it never ends. Memory stays at a few chunks.
 
@@ -55,7 +57,7 @@ def events(
         raise ValueError(f"chunk must be 1 to {_LARGEST_CHUNK:,} events, not {chunk:,}")
     pieces: list[Batch] = []
     for block, start, stop in _blocks(n, seed, dirt, start_at, lap):
-        keys, values = encode_block(block, seed, dirt.keyed)
+        keys, values = encode(block, seed, dirt.keyed)
         while start < stop:
             end = min(stop, start + chunk - sum(map(len, pieces)))
             rows = slice(start % BLOCK, start % BLOCK + end - start)

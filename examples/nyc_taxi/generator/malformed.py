@@ -35,17 +35,39 @@ def _prose(value: bytes, size: int) -> bytes:
     return b"meter %d lost its connection after %d bytes" % (size, len(value))
 
 
-STYLES: tuple[Callable[[bytes, int], bytes], ...] = (_cut, _bytes, _empty, _array, _no_time, _prose)
+def _cut_inside(value: bytes, size: int) -> bytes:
+    """Within the pickup time: a Protobuf message that is cut between two fields is a good one with less in it."""
+    return value[: 10 + size % 18]
 
 
-def spoil(values: pa.Array, where: NDArray[np.bool_], style: NDArray[np.uint16], size: NDArray[np.uint16]) -> pa.Array:
+def _no_magic(value: bytes, size: int) -> bytes:
+    return bytes([1 + size % 255]) + value[1:]
+
+
+def _no_schema(value: bytes, size: int) -> bytes:
+    return b"\0" + (0x7FFF0000 + size).to_bytes(4, "big") + value[5:]
+
+
+Style = Callable[[bytes, int], bytes]
+STYLES: tuple[Style, ...] = (_cut, _bytes, _empty, _array, _no_time, _prose)
+# For messages with a schema's id in front.
+WIRE_STYLES: tuple[Style, ...] = (_cut_inside, _bytes, _empty, _array, _no_magic, _no_schema)
+
+
+def spoil(
+    values: pa.Array,
+    where: NDArray[np.bool_],
+    style: NDArray[np.uint16],
+    size: NDArray[np.uint16],
+    styles: tuple[Style, ...] = STYLES,
+) -> pa.Array:
     """Make the values at `where` unreadable; the rest stay as they are."""
     rows = np.flatnonzero(where)
     if not len(rows):
         return values
     good = values.take(pa.array(rows)).to_pylist()
     bad = [
-        STYLES[kind % len(STYLES)](value, extent)
+        styles[kind % len(styles)](value, extent)
         for value, kind, extent in zip(good, style[rows].tolist(), size[rows].tolist(), strict=True)
     ]
     return pc.replace_with_mask(values, pa.array(where), pa.array(bad, pa.binary()))

@@ -1,6 +1,7 @@
 """How Silver reads the raw bytes of Bronze: declarations only, decoding is elsewhere.
 
-A `schema` is a Spark DDL string ("id bigint, name string") or the path of a contract.
+A `schema` is a Spark DDL string ("id bigint, name string") or the path of a contract. So are `columns`, for formats
+whose schema is their own; where neither is given, the table's contract says which columns there are.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ class Avro:
 
     schema: str | None = None
     registry: str | None = None
+    columns: str | None = None
 
     def __post_init__(self) -> None:
         if not self.schema and not self.registry:
@@ -41,6 +43,7 @@ class Protobuf:
     message: str | None = None
     descriptor: str | None = None
     registry: str | None = None
+    columns: str | None = None
 
     def __post_init__(self) -> None:
         if not self.registry and not (self.message and self.descriptor):

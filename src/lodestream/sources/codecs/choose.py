@@ -72,7 +72,8 @@ def _avro(decl: Avro, schema: Schema | None, folder: Path, limits: Limits) -> Av
     """With a registry, the declared schema is the reader's: every writer's schema is resolved to it."""
     _need("fastavro", "Avro")
     text = _avro_text(decl.schema, folder) if decl.schema else None
-    shape = avro_shape(text) if schema is None and text is not None else _shape(None, schema, folder)
+    own = schema is None and decl.columns is None and text is not None
+    shape = avro_shape(text or "") if own else _shape(decl.columns, schema, folder)
     if decl.registry:
         return AvroCodec(shape, limits, reader=text, registry=decl.registry)
     return AvroCodec(shape, limits, writer=text)
@@ -90,6 +91,6 @@ def _avro_text(schema: str, folder: Path) -> str:
 def _protobuf(decl: Protobuf, schema: Schema | None, folder: Path, limits: Limits) -> ProtobufCodec:
     _need("google.protobuf", "Protobuf")
     descriptor = read_descriptor(folder / decl.descriptor) if decl.descriptor else None
-    own = schema is None and descriptor is not None and decl.message is not None
-    shape = protobuf_shape(descriptor or b"", decl.message or "") if own else _shape(None, schema, folder)
+    own = schema is None and decl.columns is None and descriptor is not None and decl.message is not None
+    shape = protobuf_shape(descriptor or b"", decl.message or "") if own else _shape(decl.columns, schema, folder)
     return ProtobufCodec(shape, limits, decl.message, descriptor, decl.registry)
