@@ -7,6 +7,7 @@ LodeError
 │   ├── RegistryUnavailable
 │   ├── StorageUnavailable
 │   ├── SourceUnsettled          a file was still being written
+│   ├── ClockBehind              this machine's clock is behind the table's last commit
 │   └── OutcomeUnknown           a commit whose answer was lost; resolved by snapshot id
 └── Final                        a person must act: the flow stops
     ├── ConfigError
@@ -16,6 +17,7 @@ LodeError
     ├── RuntimeMissing           Java, a jar, memory or disk is not there
     ├── AnotherWriter            a second run advanced the table
     ├── NotOurTable              data without positions
+    ├── TableGone                the table itself was dropped while a run kept it
     ├── AuditFailed              the staged snapshot does not add up
     ├── SourceChanged            the input is not the one we were reading
     │   ├── SourceRecreated
@@ -72,6 +74,10 @@ class StorageUnavailable(Transient):
 
 class SourceUnsettled(Transient):
     """A file changed while it was read: it was still being written. It is read again when it has settled."""
+
+
+class ClockBehind(Transient):
+    """This machine's clock is behind the table's last commit by more than Iceberg lets pass."""
 
 
 class OutcomeUnknown(Transient):
@@ -171,6 +177,12 @@ class AnotherWriter(Final):
 
 class NotOurTable(Final):
     """A table holds data and no positions."""
+
+
+class TableGone(Final):
+    """The table was dropped, or the catalog has lost it, while a run kept it."""
+
+    exit_code = 6
 
 
 class AuditFailed(Final):

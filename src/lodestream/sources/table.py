@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import abs as magnitude
 from pyspark.sql.functions import array_repeat, col, explode, lit, signum
 from pyspark.sql.functions import sum as total
 
-from lodestream.errors import SourceRecreated, SourceRewritten
+from lodestream.errors import SourceRecreated, SourceRewritten, TableGone
 from lodestream.pipeline.gold.plan import STATE_COLUMN, WEIGHT
 from lodestream.sources.source import Position, Source
 from lodestream.tables.iceberg import IcebergStore
@@ -54,6 +53,11 @@ class TableInput(Source):
         """The rows as of a position, as a query sees them: without the hidden state of a Gold table."""
         return self._lake.whole(self.name, to["snapshot"]).drop(STATE_COLUMN)
 
+    def rows_at(self, to: Position) -> int:
+        """About how many rows `now` gives."""
+        snapshot = self._loaded().snapshot(to["snapshot"])
+        return snapshot.total_rows if snapshot else 0
+
     def gone(self, since: Position) -> SourceRecreated:
         return _dropped(self.name)
 
@@ -72,7 +76,7 @@ class TableInput(Source):
         else:
             try:
                 self._store.refresh()
-            except AnalysisException:
+            except TableGone:
                 self._store = None
         return self._store
 

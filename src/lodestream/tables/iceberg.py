@@ -8,9 +8,9 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from lodestream.errors import OutcomeUnknown
+from lodestream.errors import OutcomeUnknown, TableGone
 from lodestream.failpoints import reach
-from lodestream.tables.jvm import catalog_errors, causes
+from lodestream.tables.jvm import catalog_errors, causes, says_no_such_table
 from lodestream.tables.snapshot import Snapshot
 from lodestream.tables.store import MAIN, Refused, TableStore
 
@@ -28,11 +28,19 @@ class IcebergStore(TableStore):
 
     def refresh(self) -> None:
         with catalog_errors(f"loading {self.name}"):
-            if self.table is None:
-                loader = self._jvm.org.apache.iceberg.spark.Spark3Util
-                self.table = loader.loadIcebergTable(self._spark._jsparkSession, self.identifier)
-            else:
-                self.table.refresh()
+            try:
+                self._load()
+            except Exception as error:
+                if says_no_such_table(error):
+                    raise _gone(self.name) from error
+                raise
+
+    def _load(self) -> None:
+        if self.table is None:
+            loader = self._jvm.org.apache.iceberg.spark.Spark3Util
+            self.table = loader.loadIcebergTable(self._spark._jsparkSession, self.identifier)
+        else:
+            self.table.refresh()
 
     def ref(self, name: str) -> Snapshot | None:
         found = self.table.snapshot(name)
@@ -124,6 +132,14 @@ def _parse(text: str) -> Snapshot:
 def _long(value: int, jvm: Any) -> Any:
     """A Java long: py4j would send a small id as an int and miss the overload."""
     return jvm.java.lang.Long.valueOf(value) if -(2**31) <= value < 2**31 else value
+
+
+def _gone(table: str) -> TableGone:
+    return TableGone(
+        f"table {table} is gone",
+        why="the catalog knows no table of that name: it was dropped, or the catalog is not the one we began with",
+        fix="restore it; or run again: it is made anew from its inputs, and tables that read it must be rebuilt",
+    )
 
 
 def _refusal(table: str, error: Exception) -> Refused | OutcomeUnknown:

@@ -8,7 +8,7 @@ from typing import Any
 
 from py4j.protocol import Py4JNetworkError
 
-from lodestream.errors import CatalogUnavailable, LodeError, OutcomeUnknown
+from lodestream.errors import CatalogUnavailable, ClockBehind, LodeError, OutcomeUnknown
 
 _TRANSIENT = (
     "org.apache.iceberg.exceptions.CommitFailedException",
@@ -26,6 +26,8 @@ _TRANSIENT = (
     "org.apache.hc.core5",
 )
 _UNKNOWN = ("org.apache.iceberg.exceptions.CommitStateUnknownException",)
+# Iceberg keeps the moves of `main` in order of time, give or take a minute.
+_CLOCK = ("Invalid update timestamp", "Invalid snapshot timestamp", "Expected sorted snapshot log entries")
 
 
 def causes(error: Exception) -> list[tuple[str, str]]:
@@ -38,16 +40,31 @@ def causes(error: Exception) -> list[tuple[str, str]]:
     return chain
 
 
+def says_no_such_table(error: Exception) -> bool:
+    """Iceberg's own exception of that name, or Spark's."""
+    return any(name.endswith(".NoSuchTableException") for name, _ in causes(error))
+
+
 def translate(error: Exception, doing: str) -> LodeError | None:
     """Our error for a catalog's failure, or None when it is something else (a user's query, a bug)."""
     if isinstance(error, Py4JNetworkError):
         return CatalogUnavailable(f"{doing}: the JVM is gone", why=str(error))
     for name, message in causes(error):
+        if any(said in message for said in _CLOCK):
+            return _clock_behind(doing, message)
         if name.startswith(_UNKNOWN):
             return OutcomeUnknown(f"{doing}: the answer was lost", why=message)
         if name.startswith(_TRANSIENT):
             return CatalogUnavailable(f"{doing}: the catalog did not answer", why=f"{name}: {message}")
     return None
+
+
+def _clock_behind(doing: str, message: str) -> ClockBehind:
+    return ClockBehind(
+        f"{doing}: this machine's clock is behind the table's last commit",
+        why=message,
+        fix="set the clock; once it has passed the last commit the flow goes on by itself",
+    )
 
 
 @contextmanager
