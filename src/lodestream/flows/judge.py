@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import array, array_compact, col, concat, expr, lit, when
 
-from lodestream.contracts import Contract, Violation
+from lodestream.contracts import Contract, Violation, quoting
 from lodestream.contracts.conform import conform
 from lodestream.errors import DeclarationError
 from lodestream.pipeline import Expectation, Filter
@@ -29,6 +29,7 @@ class Judge:
     filters: Sequence[Filter] = ()
     expectations: Sequence[Expectation] = ()
     arrival: str | None = None
+    keys: Sequence[str] = ()
 
     def conformed(self, rows: DataFrame) -> DataFrame:
         """The contract's columns, exactly converted, and the reasons a row must not pass."""
@@ -54,6 +55,9 @@ class Judge:
 
     def _violations(self) -> list[Violation]:
         found = list(self.contract.violations(arrival=self.arrival)) if self.contract else []
+        # Rows without their key could not be told apart: all but one would pass for duplicates.
+        named = {one.reason for one in found}
+        found += [one for one in map(_keyless, self.keys) if one.reason not in named]
         return found + [_expected(one) for one in self.expectations if one.action != "warn"]
 
     def _warned(self) -> Column:
@@ -84,6 +88,10 @@ def _reason(violation: Violation) -> Column:
     if violation.shown:
         text = concat(text, lit(": "), expr(f"coalesce({violation.shown}, 'null')"))
     return when(expr(violation.sql), text)
+
+
+def _keyless(key: str) -> Violation:
+    return Violation(f"{key} is null", f"({quoting.name(key)} IS NULL)", "required", column=key)
 
 
 def _expected(one: Expectation) -> Violation:

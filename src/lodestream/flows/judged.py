@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame, Row, Window
+from pyspark.sql import DataFrame, Observation, Row, Window
 from pyspark.sql.functions import array, broadcast, col, count, count_if, lit, row_number, size
 
 from lodestream.errors import AuditFailed
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 # Above this many rows a batch is kept on disk while it is judged, so that memory does not follow its size.
 _MOST_IN_MEMORY = 50_000
+_RANK, _KNOWN, _AGAIN = "_rank", "_known", "_again"
 
 
 class JudgedBatch(Batch):
@@ -32,6 +33,7 @@ class JudgedBatch(Batch):
         self._flow = flow
         self._span = span
         self._kept: list[DataFrame] = []
+        self._duplicates: Observation | None = None
         self._level = StorageLevel.MEMORY_AND_DISK if span.rows <= _MOST_IN_MEMORY else StorageLevel.DISK_ONLY
         try:
             self._judged = self._keep(self._judge(frames))
@@ -41,6 +43,11 @@ class JudgedBatch(Batch):
             self.release()  # nobody else can: a batch that failed here does not exist yet
             raise
         self.counts = {name: int(self._seen[name] or 0) for name in ("in", "dead", "filtered", "warned", "kept")}
+
+    @property
+    def judged(self) -> DataFrame:
+        """Every row with its verdict: `_reasons`, `_filtered`, `_warned` and the raw row in `_lode`."""
+        return self._judged
 
     def write(self, branch: str, properties: Mapping[str, str]) -> None:
         good = self._judged.where((size(REASONS) == 0) & col(FILTERED).isNull())
@@ -58,9 +65,13 @@ class JudgedBatch(Batch):
             )
         if self._flow.limits is not None and snapshot.stamp is not None:
             self._flow.limits.check(self._judged, snapshot.stamp.batch, counts["in"], counts["dead"])
-        if snapshot.added_rows > counts["kept"] or (not self._flow.keys and snapshot.added_rows != counts["kept"]):
+        duplicates = self._count_duplicates()
+        self.counts = {**counts, "duplicates": duplicates}
+        if snapshot.added_rows + duplicates != counts["kept"]:
+            beside = f" and {duplicates:,} duplicates" if duplicates else ""
             raise AuditFailed(
-                f"{self._flow.name}: {snapshot.added_rows:,} rows were written where {counts['kept']:,} were counted",
+                f"{self._flow.name}: {snapshot.added_rows:,} rows{beside} were written"
+                f" where {counts['kept']:,} were counted",
                 why="the declared function gives other rows each time it runs (random values, the clock)",
                 fix="make the function depend on its inputs alone",
             )
@@ -114,17 +125,21 @@ class JudgedBatch(Batch):
         return partition_columns(self._flow.table.partition_by, self._judged.columns) if self._flow.keys else []
 
     def _first_of_each_key(self, good: DataFrame) -> DataFrame:
-        """First position wins within the batch; a key that the table has already is a duplicate."""
+        """First position wins within the batch; a key that the table has already is a duplicate. Both are counted."""
         keys = list(self._flow.keys)
-        order = [f"{CARRIED}.{name}" for name in ("partition", "offset", "file", "row") if name in self._raw_names]
-        if order:
-            ranked = good.withColumn("_rank", row_number().over(Window.partitionBy(*keys).orderBy(*order)))
-            unique = ranked.where(col("_rank") == 1).drop("_rank")
-        else:
-            unique = good.dropDuplicates(keys)
+        names = [name for name in ("partition", "offset", "file", "row") if name in self._raw_names]
+        order = [col(f"{CARRIED}.{name}") for name in names]
+        first = Window.partitionBy(*keys).orderBy(*(order or [lit(1)]))
         stored = only_touched(self._flow.lake.whole(self._flow.name), self._partitions, self._seen).select(*keys)
-        known = stored.join(broadcast(good.select(*keys)), keys, "left_semi")
-        return unique.join(broadcast(known), keys, "left_anti")
+        known = stored.join(broadcast(good.select(*keys)), keys, "left_semi").distinct().withColumn(_KNOWN, lit(True))
+        ranked = good.withColumn(_RANK, row_number().over(first)).join(broadcast(known), keys, "left")
+        again = (col(_RANK) > 1) | col(_KNOWN).isNotNull()
+        self._duplicates = Observation()
+        marked = ranked.withColumn(_AGAIN, again).observe(self._duplicates, count_if(col(_AGAIN)).alias("duplicates"))
+        return marked.where(~col(_AGAIN)).select(*good.columns)
+
+    def _count_duplicates(self) -> int:
+        return int(self._duplicates.get["duplicates"]) if self._duplicates is not None else 0
 
     @property
     def _raw_names(self) -> list[str]:

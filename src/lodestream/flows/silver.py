@@ -82,7 +82,7 @@ class SilverFlow(Flow):
     @cached_property
     def judge(self) -> Judge:
         arrival = f"{CARRIED}.timestamp" if self.decode else None
-        return Judge(self.name, self.contract, self.table.filters, self.table.expectations, arrival)
+        return Judge(self.name, self.contract, self.table.filters, self.table.expectations, arrival, self.keys)
 
     def transformed(self, frames: Mapping[str, DataFrame]) -> DataFrame:
         ordered = {name: frames[name] for name in self.inputs}
