@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import NewPartitions
 from protocol_oracle import (
@@ -20,6 +21,7 @@ from protocol_oracle import (
     topic_id,
 )
 
+from lodestream import failpoints
 from lodestream.engine import RunEnd, open_project, run_pipeline
 from lodestream.errors import SourceGap, SourceRecreated
 
@@ -87,6 +89,32 @@ def test_records_deleted_ahead_of_us_stop_the_flow_until_it_is_accepted(make_pro
     assert decision.started_from["kafka"][project.topic]["offsets"] == {"0": 100}
     assert decision.positions["kafka"][project.topic]["offsets"] == {"0": 150}
     assert sorted(row["offset"] for row in project.rows(BRONZE)) == [*range(100), *range(150, 200)]
+
+
+@pytest.mark.parametrize("comes_back", [True, False])
+def test_topic_replaced_while_it_is_read_publishes_nothing(
+    make_project: Callable[..., Project], comes_back: bool
+) -> None:
+    project = make_project(partitions=1)
+    send(project.bootstrap, project.topic, range(100))
+    caught_up(project)
+    before = project.head(BRONZE)
+    send(project.bootstrap, project.topic, range(100, 200))
+
+    def replaced() -> None:
+        delete_topic(project.bootstrap, project.topic)
+        if comes_back:
+            create_topic(project.bootstrap, project.topic, 1)
+            send(project.bootstrap, project.topic, range(1000, 1300))
+
+    # The rows are written: whether all of them came from the topic that was planned, only its id can tell now.
+    failpoints.arm("stage.after", BRONZE, replaced)
+    try:
+        end = once(project)
+    finally:
+        failpoints.disarm()
+    assert isinstance(bronze_error(end), SourceRecreated), end
+    assert project.head(BRONZE) == before
 
 
 def test_deleted_topic_stops_the_flow(make_project: Callable[..., Project]) -> None:
