@@ -38,7 +38,7 @@ def encoder(form: Format, registry: str | None, topic: str) -> Encode:
         return encode_block
     if registry is None:
         raise ValueError(f"{form} events name their schema by its id in a registry: give its address")
-    serialiser = _serialiser(form, registry, f"{topic}-value")
+    serialiser = open_serialiser(form, registry, f"{topic}-value")
 
     def encode(block: Block, seed: int, keyed: bool) -> tuple[pa.Array, pa.Array]:
         keys = trip_uids(block.trips, seed) if keyed else pa.nulls(len(block.kinds), pa.binary())
@@ -49,7 +49,8 @@ def encoder(form: Format, registry: str | None, topic: str) -> Encode:
     return encode
 
 
-def _serialiser(form: Format, registry: str, subject: str) -> Serialiser:
+def open_serialiser(form: Format, registry: str, subject: str) -> Serialiser:
+    """What writes records of the event; its schema is checked and registered now."""
     from lodestream.sources.codecs import AvroSerialiser, ProtobufSerialiser
 
     if form == "avro":
