@@ -17,6 +17,9 @@ _MEMORY = "spark.driver.memory"
 # These shape the JVM, so they must be known before it starts. All others, secrets among them, are told to the
 # running JVM and so never show in a process list.
 _AT_LAUNCH = (_CLASS_PATH, _JAVA_OPTIONS, _MEMORY)
+# Hadoop's own class starts a `chmod` process for each file it makes and for each checksum file beside it: ten for one
+# commit. This one asks the operating system itself, and Parquet has checksums of its own.
+_LOCAL_FILES = "com.globalmentor.apache.hadoop.fs.NakedLocalFileSystem"
 
 # The serial collector needs no threads and no side tables; on a heap this small its pauses are short.
 _SMALL = ("-XX:+UseSerialGC", "-XX:-UsePerfData")
@@ -77,6 +80,7 @@ def _local(config: Config, jars: list[Path], java_options: Sequence[str]) -> dic
         # Batches are small and there is one machine: more partitions only add tasks.
         "spark.sql.shuffle.partitions": threads,
         "spark.default.parallelism": threads,
+        "spark.hadoop.fs.file.impl": _LOCAL_FILES,
         "spark.sql.warehouse.dir": (config.state_dir / "tmp" / "spark-warehouse").absolute().as_uri(),
         # Only where this very Python runs the workers too: the module must be there. It saves 100 ms and more a task.
         "spark.python.daemon.module": "lodestream.sources.codecs.worker_daemon",
