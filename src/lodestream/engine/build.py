@@ -10,16 +10,18 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from lodestream.config import Config
-from lodestream.engine.plan import append_only
+from lodestream.engine.diamonds import ways_of
+from lodestream.engine.plan import append_only, contract_keys
 from lodestream.engine.project import Project, contract_of
 from lodestream.errors import DeclarationError
+from lodestream.flows.agreement import Agreement
 from lodestream.flows.bronze import BronzeFlow
 from lodestream.flows.flow import Flow
-from lodestream.flows.gold import GoldFlow
+from lodestream.flows.gold import GoldFlow, GoldInput
 from lodestream.flows.reference import ReferenceFlow
 from lodestream.flows.silver import Decoder, SilverFlow
 from lodestream.flows.stream import StreamFlow
-from lodestream.pipeline import Files, Kafka, Stream, Table
+from lodestream.pipeline import Files, Kafka, Stream, Table, parse_partition
 from lodestream.sources.codecs import codec_for, decode_frame
 from lodestream.sources.file_rows import BRONZE_DDL as FILES_DDL
 from lodestream.sources.files import FilesSource, bronze_files
@@ -114,6 +116,21 @@ class Builder:
         return partial(decode_frame, codec=codec)
 
     def _gold(self, lake: Lake, table: Table) -> Flow:
-        inputs = self._project.graph.inputs(table.name)
-        appended = [name for name in inputs if append_only(self._project.graph, name)]
-        return GoldFlow(lake, table, self._run, inputs=inputs, appended=appended)
+        graph = self._project.graph
+        inputs = [self._gold_input(lake, table, name) for name in graph.inputs(table.name)]
+        ways = ways_of(graph, table.name)
+        return GoldFlow(
+            lake,
+            table,
+            self._run,
+            inputs,
+            contract=contract_of(table),
+            agreement=Agreement(lake, ways) if ways.diamond or ways.leaders else None,
+        )
+
+    def _gold_input(self, lake: Lake, table: Table, name: str) -> GoldInput:
+        graph = self._project.graph
+        read = AppendedRows(lake, name) if append_only(graph, name) else WholeTable(lake, name)
+        about = graph[name]
+        partitions = tuple(one.column for one in map(parse_partition, about.partition_by))
+        return GoldInput(read, name in graph.lookups(table.name), about.keys or contract_keys(about), partitions)

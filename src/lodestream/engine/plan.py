@@ -8,7 +8,7 @@ from typing import Any
 
 from lodestream.engine.project import Project, contract_of
 from lodestream.errors import DeclarationError
-from lodestream.pipeline import Files, Finding, Graph, Kafka, Table, lint
+from lodestream.pipeline import Files, Finding, Graph, Kafka, Table, lint, parse_partition
 from lodestream.pipeline.gold.choose import choose
 from lodestream.pipeline.gold.plan import InputInfo
 
@@ -88,7 +88,8 @@ def _strategy(graph: Graph, table: Table) -> tuple[str, str, str | None]:
 
 
 def gold_strategy(graph: Graph, table: Table) -> tuple[str, str, str | None]:
-    infos = [_info(graph, name) for name in graph.inputs(table.name)]
+    lookups = graph.lookups(table.name)
+    infos = [_info(graph, name, name in lookups) for name in graph.inputs(table.name)]
     try:
         plan = choose(table.sql or "", infos, table.strategy)
     except DeclarationError as error:
@@ -107,11 +108,12 @@ def contract_keys(table: Table) -> tuple[str, ...]:
     return contract.keys if contract else ()
 
 
-def _info(graph: Graph, name: str) -> InputInfo:
-    contract = contract_of(graph[name])
+def _info(graph: Graph, name: str, lookup: bool) -> InputInfo:
+    table = graph[name]
+    contract = contract_of(table)
     columns: Mapping[str, str | None] = {field.name: field.type for field in contract} if contract else {}
-    grows = append_only(graph, name)
-    return InputInfo(name, columns, append_only=grows, lookup=not grows)
+    partitions = tuple(one.column for one in map(parse_partition, table.partition_by))
+    return InputInfo(name, columns, table.keys or contract_keys(table), partitions, lookup=lookup)
 
 
 def _source(table: Table) -> str | None:

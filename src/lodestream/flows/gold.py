@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from pyspark.sql import DataFrame
-from pyspark.sql.functions import lit
 
+from lodestream.contracts import Contract
+from lodestream.errors import AuditFailed, LodeError
+from lodestream.flows.agreement import Agreement
 from lodestream.flows.flow import Batch, Flow, Span
+from lodestream.flows.gold_batches import DEFINITION, OverwriteBatch
+from lodestream.flows.gold_change import change_groups, pass_rows
+from lodestream.flows.gold_function import declared_keys, recompute_declared
+from lodestream.flows.gold_keys import recompute_keys
+from lodestream.flows.gold_promises import Promises
+from lodestream.flows.gold_state import StateBatch, StateTable, changed_state, show_state
+from lodestream.flows.gold_views import Inputs
 from lodestream.flows.shape import ddl_of
 from lodestream.flows.tuning import SMALL
 from lodestream.flows.usercode import transform
@@ -19,80 +31,182 @@ from lodestream.pipeline.gold.plan import (
     DELTA,
     FOLDED,
     GOLD,
+    NEGATIVE,
     STATE,
-    STATE_COLUMN,
-    WEIGHT,
     GoldPlan,
     InputInfo,
     feed_view,
     now_view,
 )
-from lodestream.sources.source import Source
-from lodestream.sources.table import AppendedRows, WholeTable
+from lodestream.sources.source import Position
+from lodestream.sources.table import AppendedRows, TableInput, WholeTable
 from lodestream.tables.iceberg import IcebergStore
+from lodestream.tables.jvm import causes
 from lodestream.tables.lake import Lake
+from lodestream.tables.publish import Base
+from lodestream.tables.reshape import reshape
 
-DEFINITION = "definition"
+
+@dataclass(frozen=True, slots=True)
+class GoldInput:
+    """One table that a Gold table reads, and what is declared about it."""
+
+    table: TableInput
+    lookup: bool = False
+    keys: tuple[str, ...] = ()
+    partitions: tuple[str, ...] = ()
 
 
 class GoldFlow(Flow):
-    """`streams` are inputs whose appended rows say everything; all others are read whole."""
-
-    def __init__(self, lake: Lake, table: Table, run: str, *, inputs: Sequence[str], appended: Sequence[str]) -> None:
-        super().__init__(lake, table, run, ())
+    def __init__(
+        self,
+        lake: Lake,
+        table: Table,
+        run: str,
+        inputs: Sequence[GoldInput],
+        *,
+        contract: Contract | None = None,
+        agreement: Agreement | None = None,
+    ) -> None:
+        super().__init__(lake, table, run, [one.table for one in inputs])
         self.inputs = tuple(inputs)
-        self._appended = frozenset(appended)
+        self.contract = contract
         self.plan: GoldPlan | None = None
+        self.keys: tuple[str, ...] = ()
+        self.promises: Promises | None = None
+        self.state = StateTable(lake, table.name, run)
+        # Up to this many stored rows a batch writes the whole table: one job is faster than finding what to leave.
+        self.small = SMALL
+        self._agreement = agreement
+        self._tables: tuple[TableInput, ...] = tuple(one.table for one in inputs)
 
     def ready(self) -> bool:
-        return all(self.lake.exists(name) for name in self.inputs)
+        return all(table.latest() is not None for table in self._tables)
 
     def prepare(self) -> None:
-        self.plan = self._analysed() if self.table.sql is not None else None
-        self.sources = tuple(self._source(name) for name in self.inputs)
+        if self.table.sql is not None:
+            self.plan = choose(self.table.sql, [self._info(one) for one in self.inputs], self.table.strategy)
+        else:
+            self.keys = declared_keys(self.table, self._shapes(), [one.table.name for one in self.inputs if one.lookup])
+        if self.plan.strategy == "full" if self.plan else not self.keys:
+            # A whole read builds on nothing that was read before, so nothing that happens to the table can break it.
+            whole = [WholeTable(self.lake, t.name) if isinstance(t, AppendedRows) else t for t in self._tables]
+            self.sources = self._tables = tuple(whole)
+        self.promises = Promises.of(self.lake, self.table, self.contract, self.plan)
         super().prepare()
 
     def create(self) -> IcebergStore:
-        empty = {name: self._whole(name).limit(0) for name in self.inputs}
+        shape = self._rebuilt({name: frame.limit(0) for name, frame in self._shapes().items()})
+        if self.plan is not None and self.plan.state_home == "table":
+            shape = show_state(self, self.plan, shape)
+        if self.promises is not None:
+            self.promises.fit(shape.schema)
         return self.lake.open(
             self.name,
-            ddl_of(self._rebuilt(empty).schema),
+            ddl_of(shape.schema),
             partition_by=self.table.partition_by,
             properties=dict(self.table.properties),
             comment=self.table.description,
         )
 
     def make(self, span: Span) -> Batch:
-        if self.plan is not None and self.plan.strategy == "delta" and not self._must_rebuild(span):
-            return OverwriteBatch(self, self._folded(span), span.rows)
-        whole = {name: self._whole(name, span.to[name]["snapshot"]) for name in self.inputs}
-        return OverwriteBatch(self, self._rebuilt(whole), span.rows)
+        inputs = Inputs(self.lake.spark, self._tables, span)
+        if self._must_rebuild(span, inputs):
+            return self._rebuild(span, inputs)
+        plan = self.plan
+        if plan is None:
+            return recompute_declared(self, inputs, span)
+        if plan.strategy == "affected" or any(name in plan.on_lookup_change for name in inputs.changed):
+            self._tuning.fit(max(span.rows, self._read_rows(span) // 10))
+            return recompute_keys(self, plan, inputs, span)
+        if plan.state_home == "table":
+            return self._restate(plan, span, inputs)
+        if plan.shape == "rows":
+            return pass_rows(self, plan, inputs, span)
+        if plan.stored_keys and self.stored_rows > self.small:
+            return change_groups(self, plan, inputs, span)
+        return OverwriteBatch(self, self.folded(span), span.rows)
 
-    @property
+    @cached_property
     def definition(self) -> str:
-        text = self.table.sql or f"{self.table.location}"
+        """Changes with the query and with the way it is kept, so that stored rows fit what is added to them."""
+        plan = self.plan
+        if plan is not None:
+            text = "\n".join([plan.strategy, self.table.sql or "", plan.store_sql or plan.full_sql])
+        else:
+            text = _source_text(self.table)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
-    def _must_rebuild(self, span: Span) -> bool:
-        """Another query than the stored rows came from, or a lookup that changed under them."""
-        if span.previous is not None and span.previous.notes.get(DEFINITION) != self.definition:
-            return True
-        stream = self.plan.stream if self.plan else None
-        return any(span.since[name] != span.to[name] for name in self.inputs if name != stream) and (
-            span.previous is not None
-        )
+    @property
+    def stored_rows(self) -> int:
+        head = self.writer.store.head()
+        return head.total_rows if head else 0
 
-    def _folded(self, span: Span) -> DataFrame:
-        plan, spark = self._delta_plan, self.lake.spark
-        for source in self.sources:
-            since, to = span.since[source.name], span.to[source.name]
-            if source.name == plan.stream:
-                feed = self._narrow(source.read(since, to), span.rows).withColumn(WEIGHT, lit(1))
-                feed.createOrReplaceTempView(feed_view(source.name))
+    def retracts(self, name: str | None) -> bool:
+        return any(table.retracts for table in self._tables if table.name == name)
+
+    def explain(self, error: Exception) -> LodeError | None:
+        if NEGATIVE in str(error) or any(NEGATIVE in message for _, message in causes(error)):
+            return AuditFailed(
+                f"{self.name}: a group would hold fewer rows than none",
+                why="its input took a row away that this table never got",
+                fix=f"rebuild {self.name}; if it happens again, report it with `lode events --table {self.name}`",
+            )
+        return super().explain(error)
+
+    def _span(self, base: Base, latest: Mapping[str, Position], rows: int) -> Span | None:
+        if self._agreement is None:
+            return super()._span(base, latest, rows)
+        chosen = self._agreement.chosen(base.stamp.positions if base.stamp else {}, latest)
+        if chosen is None:
+            return None
+        # Positions that agree belong together: capping one of them would tear them apart.
+        span = super()._span(base, chosen, rows if self._agreement.alone else 2**62)
+        return replace(span, caught_up=span.caught_up and chosen == latest) if span else None
+
+    def _must_rebuild(self, span: Span, inputs: Inputs) -> bool:
+        """Nothing stored yet, or rows of another query; or a change whose rows or keys cannot be told."""
+        if span.previous is None or span.previous.notes.get(DEFINITION) != self.definition:
+            return True
+        if self.plan is None:
+            looked = {one.table.name for one in self.inputs if one.lookup}
+            return not self.keys or bool(looked & set(inputs.changed)) or not inputs.comparable()
+        if self.plan.strategy == "full":
+            return True
+        if any(self.plan.on_lookup_change.get(name) == "full" for name in inputs.changed):
+            return True
+        return not inputs.comparable()
+
+    def _rebuild(self, span: Span, inputs: Inputs) -> Batch:
+        self._tuning.fit(max(span.rows, self._read_rows(span)))
+        rows = self._rebuilt({table.name: inputs.now(table.name) for table in self._tables})
+        if self.plan is not None and self.plan.state_home == "table":
+            reshape(self.lake, self.name, show_state(self, self.plan, rows.limit(0)).schema)
+            return StateBatch(self, self.plan, rows, span)
+        reshape(self.lake, self.name, rows.schema)
+        return OverwriteBatch(self, rows, span.rows)
+
+    def _restate(self, plan: GoldPlan, span: Span, inputs: Inputs) -> Batch:
+        known = self.state.of(span.previous)
+        if known is None:
+            return self._rebuild(span, inputs)
+        for name in plan.inputs:
+            if name == plan.stream:
+                inputs.changes(name).createOrReplaceTempView(feed_view(name))
             else:
-                self._whole(source.name, to["snapshot"]).createOrReplaceTempView(now_view(source.name))
-        stored = self.writer.store.head()
-        groups = span.rows + (stored.total_rows if stored else 0)
+                inputs.show_now(name)
+        return StateBatch(self, plan, changed_state(self, plan, self.state.rows(known)), span)
+
+    def folded(self, span: Span) -> DataFrame:
+        """The stored groups plus the change, all of them: one statement, no shuffle, for tables that are small."""
+        plan, spark = self._proven, self.lake.spark
+        for table in self._tables:
+            since, to = span.since[table.name], span.to[table.name]
+            if table.name == plan.stream:
+                self._narrow(table.changes(since, to), span.rows).createOrReplaceTempView(feed_view(table.name))
+            else:
+                table.now(to).createOrReplaceTempView(now_view(table.name))
+        groups = span.rows + self.stored_rows
         self._narrow(self.lake.whole(self.name), groups).createOrReplaceTempView(GOLD)
         hint = "/*+ COALESCE(1) */" if groups <= SMALL else ""
         both = f"SELECT {hint} * FROM ({plan.both_sql})"  # noqa: S608 (made by the plan)
@@ -101,49 +215,41 @@ class GoldFlow(Flow):
         chain = ", ".join(f"{view} AS ({sql})" for view, sql in steps)
         return spark.sql(f"WITH {chain} {plan.store_sql}")
 
-    def _whole(self, name: str, snapshot: int | None = None) -> DataFrame:
-        """An input as a query sees it: without the hidden state of another Gold table."""
-        return self.lake.whole(name, snapshot).drop(STATE_COLUMN)
-
     def _narrow(self, frame: DataFrame, rows: int) -> DataFrame:
         """Few rows in one partition: grouping them then needs no shuffle."""
         return frame.coalesce(1) if rows <= SMALL else frame
 
     def _rebuilt(self, whole: Mapping[str, DataFrame]) -> DataFrame:
         if self.plan is None:
-            return transform(self.lake.spark, self.table, {name: whole[name] for name in self.inputs})
+            return transform(
+                self.lake.spark, self.table, {one.table.name: whole[one.table.name] for one in self.inputs}
+            )
         for name, frame in whole.items():
             frame.createOrReplaceTempView(now_view(name))
         return self.lake.spark.sql(self.plan.full_sql)
 
+    def _shapes(self) -> dict[str, DataFrame]:
+        latest = {table.name: table.latest() for table in self._tables}
+        return {table.name: table.now(latest[table.name] or {}) for table in self._tables}
+
+    def _read_rows(self, span: Span) -> int:
+        return sum(table.rows_at(span.to[table.name]) for table in self._tables)
+
     @property
-    def _delta_plan(self) -> GoldPlan:
+    def _proven(self) -> GoldPlan:
         if self.plan is None:
             raise RuntimeError("prepare() first")
         return self.plan
 
-    def _analysed(self) -> GoldPlan:
-        return choose(self.table.sql or "", [self._info(name) for name in self.inputs], self.table.strategy)
-
-    def _info(self, name: str) -> InputInfo:
-        columns = {field.name: field.dataType.simpleString() for field in self._whole(name).schema}
-        return InputInfo(name, columns, append_only=name in self._appended, lookup=name not in self._appended)
-
-    def _source(self, name: str) -> Source:
-        streamed = self.plan is not None and self.plan.strategy == "delta" and name == self.plan.stream
-        return AppendedRows(self.lake, name) if streamed else WholeTable(self.lake, name)
+    def _info(self, one: GoldInput) -> InputInfo:
+        schema = one.table.now(one.table.latest() or {}).schema
+        columns = {field.name: field.dataType.simpleString() for field in schema}
+        return InputInfo(one.table.name, columns, one.keys, one.partitions, lookup=one.lookup)
 
 
-class OverwriteBatch(Batch):
-    """All rows of the table, replaced in one atomic step."""
-
-    def __init__(self, flow: GoldFlow, rows: DataFrame, read: int) -> None:
-        self.counts = {"in": read}
-        self._flow = flow
-        self._rows = rows
-
-    def write(self, branch: str, properties: Mapping[str, str]) -> None:
-        self._flow.lake.overwrite(self._flow.name, self._rows, branch, properties)
-
-    def notes(self) -> Mapping[str, str]:
-        return {DEFINITION: self._flow.definition}
+def _source_text(table: Table) -> str:
+    """A function is known by its text; one that has none, by its place."""
+    try:
+        return inspect.getsource(table.function) if table.function else str(table.location)
+    except OSError:
+        return str(table.location)

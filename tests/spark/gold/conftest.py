@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,6 +14,10 @@ from lodestream.pipeline.gold import GoldPlan, InputInfo, analyse, feed_view, no
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+# The tables beside these tests are a module of theirs alone.
+sys.path.insert(0, str(Path(__file__).parent))
+pytest.register_assert_rewrite("gold_line")
 
 Row = tuple[Any, ...]
 

@@ -52,7 +52,6 @@ class InputInfo:
     keys: tuple[str, ...] = ()
     partition_by: tuple[str, ...] = ()
     lookup: bool = False
-    append_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,101 @@
+"""HAVING hides groups that may come back: their state lives in a sibling table, `<table>__state`.
+
+The state is committed first. The Gold snapshot names the state snapshot it was made from, so a crash between the two
+leaves a state that nobody refers to, never a Gold table that counts rows twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
+
+from lodestream.errors import CatalogUnavailable
+from lodestream.flows.flow import Span
+from lodestream.flows.gold_batches import GoldBatch
+from lodestream.flows.shape import ddl_of
+from lodestream.pipeline.gold.plan import BOTH, DELTA, FOLDED, GOLD, STATE, GoldPlan
+from lodestream.tables.lake import Lake
+from lodestream.tables.publish import Moved, Writer
+from lodestream.tables.snapshot import Stamp
+
+if TYPE_CHECKING:
+    from lodestream.flows.gold import GoldFlow
+
+SUFFIX = "__state"
+MADE_FROM = "state"
+
+
+class StateTable:
+    """The groups of one Gold table, hidden ones included."""
+
+    def __init__(self, lake: Lake, table: str, run: str) -> None:
+        self.name = table + SUFFIX
+        self._lake = lake
+        self._run = run
+        self._writer: Writer | None = None
+
+    def of(self, stamp: Stamp | None) -> int | None:
+        """The snapshot that a Gold snapshot was made from; None when there is none or it has expired."""
+        named = stamp.notes.get(MADE_FROM) if stamp else None
+        if named is None or not self._lake.exists(self.name):
+            return None
+        return int(named) if self._lake.store(self.name).snapshot(int(named)) is not None else None
+
+    def rows(self, snapshot: int) -> DataFrame:
+        return self._lake.whole(self.name, snapshot)
+
+    def put(self, rows: DataFrame, stamp: Stamp) -> int:
+        """Commit a whole state and give the snapshot that holds it."""
+        writer = self._open(rows.schema)
+        for _ in range(5):
+            with suppress(Moved):
+                staged = writer.stage(writer.begin(), stamp, partial(self._lake.overwrite, self.name, rows))
+                return writer.publish(staged).id
+        raise CatalogUnavailable(f"{self.name} keeps moving", why="it was changed five times in a row")
+
+    def _open(self, schema: StructType) -> Writer:
+        if self._writer is None:
+            self._writer = Writer(self._lake.open(self.name, ddl_of(schema)), self._run, alone=False)
+            self._writer.sweep()
+        return self._writer
+
+
+class StateBatch(GoldBatch):
+    """The new state, and the rows of the table that it shows."""
+
+    def __init__(self, flow: GoldFlow, plan: GoldPlan, state: DataFrame, span: Span) -> None:
+        super().__init__(flow, span.rows)
+        self._plan = plan
+        self._state = state
+        self._snapshot: int | None = None
+
+    def companions(self, stamp: Stamp, place: str) -> None:
+        self._snapshot = self._flow.state.put(self._state, stamp)
+
+    def notes(self) -> Mapping[str, str]:
+        return {**super().notes(), MADE_FROM: str(self._snapshot)}
+
+    def write(self, branch: str, properties: Mapping[str, str]) -> None:
+        if self._snapshot is None:
+            raise RuntimeError("the state is committed before the table")
+        flow = self._flow
+        shown = show_state(flow, self._plan, flow.state.rows(self._snapshot))
+        flow.lake.overwrite(flow.name, shown, branch, properties)
+
+
+def show_state(flow: GoldFlow, plan: GoldPlan, state: DataFrame) -> DataFrame:
+    state.createOrReplaceTempView(GOLD)
+    return flow.lake.spark.sql(f"WITH {FOLDED} AS ({plan.unpack_sql}) {plan.present_sql}")
+
+
+def changed_state(flow: GoldFlow, plan: GoldPlan, state: DataFrame) -> DataFrame:
+    """The stored groups plus the delta; the feed and lookup views are there already."""
+    state.createOrReplaceTempView(GOLD)
+    steps = ((STATE, plan.unpack_sql), (DELTA, plan.delta_sql), (BOTH, plan.both_sql), (FOLDED, plan.fold_sql))
+    chain = ", ".join(f"{view} AS ({sql})" for view, sql in steps)
+    return flow.lake.spark.sql(f"WITH {chain} {plan.store_sql}")
