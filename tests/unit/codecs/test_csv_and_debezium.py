@@ -50,6 +50,10 @@ def test_the_separator_is_the_declared_one(read: Any) -> None:
     assert read(codec_for(Csv("a int, b string", delimiter=";", quote="'")), [b"1;'x;y'"]) == [{"a": 1, "b": "x;y"}]
 
 
+def test_a_line_of_commas_does_not_become_a_list_of_millions(read: Any) -> None:
+    assert read(CSV, [b"," * 8_000_000]) == ["csv: more than 250,000 items"]
+
+
 ROW = {"id": 1, "name": "a"}
 SOURCE = {"ts_ms": 1704067200000, "lsn": 42, "table": "orders", "sequence": '["1","2"]', "version": "3.6"}
 ORDERS = codec_for(Debezium(Json("id int, name string")))

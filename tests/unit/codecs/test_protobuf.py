@@ -107,6 +107,27 @@ def test_a_message_of_too_many_parts_is_a_reason(read: Any) -> None:
     assert read(codec, [b"\x2a\x00" * 5000, b"\x2a\x00" * 1001]) == ["protobuf: more than 1,000 items"] * 2
 
 
+def test_a_message_that_nests_without_end_is_a_reason(tmp_path: Path, read: Any) -> None:
+    (tmp_path / "loop.proto").write_text('syntax = "proto3"; message Node { Node next = 1; int32 id = 2; }')
+    codec = codec_for(Protobuf(message="Node", descriptor="loop.proto", columns="id int"), root=tmp_path)
+    sizes = [0]
+    for _ in range(160_000):
+        sizes.append(sizes[-1] + 1 + len(varint(sizes[-1])))
+    deep = b"".join(b"\x0a" + varint(size) for size in reversed(sizes[:-1]))
+    assert read(codec, [deep, deep[-300:]]) == [
+        "protobuf: nested deeper than 100",
+        "protobuf: not a Node (300 bytes, truncated or malformed)",
+    ]
+
+
+def varint(number: int) -> bytes:
+    out = bytearray()
+    while number >= 0x80:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*out, number])
+
+
 def test_what_cannot_be_columns_is_a_declaration_error(tmp_path: Path) -> None:
     (tmp_path / "loop.proto").write_text('syntax = "proto3"; message Node { Node next = 1; }')
     (tmp_path / "bad.proto").write_text("message {")

@@ -41,6 +41,8 @@ class CsvCodec(RowCodec):
             text = value.decode()
         except UnicodeDecodeError as error:
             raise BrokenRow(f"not UTF-8 at byte {error.start}") from None
+        if text.count(self.delimiter) > self.limits.items:  # a field of no text takes one byte, and a list's place many
+            raise BrokenRow(f"more than {self.limits.items:,} items")
         lines = [text.removesuffix("\n").removesuffix("\r")]
         try:
             csv.field_size_limit(self.limits.value_bytes)

@@ -16,10 +16,14 @@ _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 def weigh(kind: Descriptor, body: bytes, limits: Limits) -> None:
     """Refuses a message of more parts than the limit. A part takes two bytes at least, so short ones need no count."""
     if len(body) > 2 * limits.items:
-        _count(kind, body, 0, len(body), limits.items, limits)
+        _count(kind, body, (0, len(body)), limits.items, 0, limits)
 
 
-def _count(kind: Descriptor, body: bytes, at: int, end: int, left: int, limits: Limits) -> int:
+def _count(kind: Descriptor, body: bytes, within: tuple[int, int], left: int, depth: int, limits: Limits) -> int:
+    """How many parts are left to spend after those between the two places."""
+    if depth > limits.depth:
+        raise BrokenRow(f"nested deeper than {limits.depth}")
+    at, end = within
     while at < end:
         tag, at = read_varint(body, at)
         left -= 1
@@ -31,7 +35,7 @@ def _count(kind: Descriptor, body: bytes, at: int, end: int, left: int, limits: 
                 raise BrokenRow(f"truncated at byte {len(body)}")
             found = kind.fields_by_number.get(tag >> 3)
             if found is not None and found.message_type is not None:
-                left = _count(found.message_type, body, at, at + size, left, limits)
+                left = _count(found.message_type, body, (at, at + size), left, depth + 1, limits)
             at += size
         else:
             at = _pass(tag & 7, body, at)
