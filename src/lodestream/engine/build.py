@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -11,17 +12,22 @@ from pyspark.sql import SparkSession
 
 from lodestream.config import Config
 from lodestream.engine.diamonds import ways_of
-from lodestream.engine.plan import append_only, contract_keys
+from lodestream.engine.keyed import keyed, leader, row_keys
+from lodestream.engine.plan import append_only
 from lodestream.engine.project import Project, contract_of
 from lodestream.errors import DeclarationError
 from lodestream.flows.agreement import Agreement
 from lodestream.flows.bronze import BronzeFlow
 from lodestream.flows.flow import Flow
 from lodestream.flows.gold import GoldFlow, GoldInput
+from lodestream.flows.history import HistoryFlow
+from lodestream.flows.keyed import KeyedFlow
+from lodestream.flows.keyed_derived import DerivedFlow
 from lodestream.flows.reference import ReferenceFlow
 from lodestream.flows.silver import Decoder, SilverFlow
 from lodestream.flows.stream import StreamFlow
 from lodestream.pipeline import Files, Kafka, Stream, Table, parse_partition
+from lodestream.sources.changes import KeyedChanges, KeyedWhole
 from lodestream.sources.codecs import codec_for, decode_frame
 from lodestream.sources.file_rows import BRONZE_DDL as FILES_DDL
 from lodestream.sources.files import FilesSource, bronze_files
@@ -31,7 +37,7 @@ from lodestream.sources.kafka_settings import java_settings, native_settings
 from lodestream.sources.reference import ReferenceFile
 from lodestream.sources.source import Source
 from lodestream.sources.stream import StreamSource
-from lodestream.sources.table import AppendedRows, WholeTable
+from lodestream.sources.table import AppendedRows, TableInput, WholeTable
 from lodestream.tables.lake import Lake
 
 
@@ -93,10 +99,10 @@ class Builder:
         graph = self._project.graph
         lookups = graph.lookups(table.name)
         inputs = graph.inputs(table.name)
-        sources: list[Source] = [
-            WholeTable(lake, name) if name in lookups else AppendedRows(lake, name) for name in inputs
-        ]
-        return SilverFlow(
+        sources = [self._table_input(lake, name, whole=name in lookups) for name in inputs]
+        if leader(graph, table):
+            table = replace(table, keys=row_keys(graph, table.name))
+        return self._silver_kind(table)(
             lake,
             table,
             self._run,
@@ -106,6 +112,19 @@ class Builder:
             contract=contract_of(table),
             decode=self._decoder(table),
         )
+
+    def _silver_kind(self, table: Table) -> type[SilverFlow]:
+        graph = self._project.graph
+        if not keyed(graph, table.name):
+            return SilverFlow
+        if leader(graph, table):
+            return DerivedFlow
+        return HistoryFlow if table.history else KeyedFlow
+
+    def _table_input(self, lake: Lake, name: str, *, whole: bool) -> TableInput:
+        if keyed(self._project.graph, name):
+            return KeyedWhole(lake, name) if whole else KeyedChanges(lake, name)
+        return WholeTable(lake, name) if whole else AppendedRows(lake, name)
 
     def _decoder(self, table: Table) -> Decoder | None:
         if table.decode is None:
@@ -130,7 +149,7 @@ class Builder:
 
     def _gold_input(self, lake: Lake, table: Table, name: str) -> GoldInput:
         graph = self._project.graph
-        read = AppendedRows(lake, name) if append_only(graph, name) else WholeTable(lake, name)
+        read = self._table_input(lake, name, whole=not append_only(graph, name) and not keyed(graph, name))
         about = graph[name]
         partitions = tuple(one.column for one in map(parse_partition, about.partition_by))
-        return GoldInput(read, name in graph.lookups(table.name), about.keys or contract_keys(about), partitions)
+        return GoldInput(read, name in graph.lookups(table.name), row_keys(graph, name), partitions)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from lodestream.engine.keyed import keyed, silver_way
 from lodestream.engine.project import Project, contract_of
 from lodestream.errors import DeclarationError
 from lodestream.pipeline import Files, Finding, Graph, Kafka, Table, lint, parse_partition
@@ -79,9 +80,7 @@ def _strategy(graph: Graph, table: Table) -> tuple[str, str, str | None]:
     if table.kind == "reference":
         return "reload", "replaced in one step when its file changes", None
     if table.tier == "silver":
-        keyed = table.keys or contract_keys(table)
-        why = "first position of each key wins" if keyed else "each input row is transformed once"
-        return ("deduplicate" if keyed else "append"), why, None
+        return silver_way(graph, table)
     if table.sql is None:
         return "full", "recomputed as a whole, because a function does not show which rows a change touches", None
     return gold_strategy(graph, table)
@@ -100,7 +99,7 @@ def gold_strategy(graph: Graph, table: Table) -> tuple[str, str, str | None]:
 def append_only(graph: Graph, name: str) -> bool:
     """Whether a table only ever grows, so that its appended rows say everything."""
     table = graph[name]
-    return table.tier in ("bronze", "silver") and table.kind != "reference" and not table.sequence_by
+    return table.tier in ("bronze", "silver") and table.kind != "reference" and not keyed(graph, name)
 
 
 def contract_keys(table: Table) -> tuple[str, ...]:

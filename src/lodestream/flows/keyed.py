@@ -1,0 +1,149 @@
+"""A keyed table: the last change of each key wins, deletes included, and a feed says what changed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
+
+from lodestream.errors import NotOurTable
+from lodestream.flows.flow import Batch, Published, Span
+from lodestream.flows.judge import CARRIED, FILTERED, REASONS, WARNED
+from lodestream.flows.keyed_batch import KeyedBatch
+from lodestream.flows.keyed_follow import Follower, Level
+from lodestream.flows.keyed_judge import PLACE, KeyedJudge
+from lodestream.flows.shape import ddl_of
+from lodestream.flows.silver import SilverFlow
+from lodestream.tables.feed import BATCH, ORDER, WEIGHT, feed_of, found_by, marks_of
+from lodestream.tables.iceberg import IcebergStore
+
+HIDDEN = frozenset((CARRIED, REASONS, FILTERED, WARNED))
+
+
+class KeyedFlow(SilverFlow):
+    """Publishes the feed, which carries the positions of the inputs, and then applies it to the table.
+
+    The feed is the truth. A crash between the two leaves the table behind, and it catches up before the next batch.
+    """
+
+    steady = False
+    _follower: Follower | None = None
+    _behind = True
+
+    @cached_property
+    def feed(self) -> str:
+        return feed_of(self.name)
+
+    @cached_property
+    def marks(self) -> str:
+        return marks_of(self.name)
+
+    @property
+    def identity(self) -> Sequence[str]:
+        """The columns that tell the rows of the table apart."""
+        return self.keys
+
+    @cached_property
+    def columns(self) -> list[str]:
+        """The table's own columns, as declared."""
+        return [one for one in self.lake.whole(self.name).columns if one != ORDER]
+
+    @property
+    def judges(self) -> bool:
+        return True
+
+    @cached_property
+    def judge(self) -> KeyedJudge:
+        arrival = f"{CARRIED}.timestamp" if self.decode else None
+        return KeyedJudge(
+            self.name, self.contract, self.table.filters, self.table.expectations, arrival, self.keys,
+            self.table.sequence_by, self.table.delete_when,
+        )  # fmt: skip
+
+    def create(self) -> IcebergStore:
+        shape = self.judged_shape()
+        place = f"`{ORDER}` {shape[PLACE].dataType.simpleString()}"
+        own = ddl_of(StructType([field for field in shape if field.name != PLACE]))
+        state = self._open(self.name, f"{own}, {place}", tuple(self.table.partition_by))
+        columns = ddl_of(self.lake.whole(self.name).schema)
+        feed = self.lake.open(self.feed, f"{columns}, `{WEIGHT}` INT, `{BATCH}` BIGINT")
+        keys = ddl_of(StructType([field for field in shape if field.name in self.keys]))
+        marks = self._open(self.marks, f"{keys}, {place}", ())
+        self._follower = Follower(self.lake, self.run, self.lake.store(self.feed), state, marks, self.identity)
+        return feed
+
+    def make(self, span: Span) -> Batch:
+        frames = {source.name: source.read(span.since[source.name], span.to[source.name]) for source in self.sources}
+        self.dead.settle(self.writer.store)
+        return self.judged(frames, span)
+
+    def judged(self, frames: Mapping[str, DataFrame], span: Span) -> KeyedBatch:
+        return KeyedBatch(self, frames, span, self.catch_up())
+
+    def catch_up(self) -> Level:
+        """Before a batch is made: it is built on a table that has applied the whole feed."""
+        self._behind = True
+        return self.follower.catch_up()
+
+    def empty(self, span: Span) -> Batch:
+        self._behind = True
+        return super().empty(span)
+
+    def step(self, rows: int) -> Published | None:
+        published = super().step(rows)
+        if self._writer is None or not self._behind:
+            return published
+        began = time.perf_counter()
+        level = self.follower.catch_up()
+        self._behind = False
+        seconds = time.perf_counter() - began
+        if published is None:
+            return self._caught_up(level, seconds) if level.steps else None
+        total = published.seconds["total"] + seconds
+        return replace(published, seconds={**published.seconds, "apply": seconds, "total": total})
+
+    def adopt(self) -> Published:
+        raise NotOurTable(
+            f"{self.name} holds rows that no change feed explains",
+            why="the rows of a keyed table are its feed applied, and rows from elsewhere are in no feed",
+            fix="rename or drop the table; its input fills it again",
+        )
+
+    def leave(self) -> None:
+        self.follower.catch_up()
+        self.follower.leave()
+        super().leave()
+
+    @property
+    def follower(self) -> Follower:
+        if self._follower is None:
+            raise RuntimeError("prepare() first")
+        return self._follower
+
+    def judged_shape(self) -> StructType:
+        """The columns of the table and `_place`, from the declared rows over empty inputs."""
+        judged = self.judge.conformed(self._shape())
+        return StructType([field for field in judged.schema if field.name not in HIDDEN])
+
+    def _open(self, name: str, ddl: str, partition_by: tuple[str, ...]) -> IcebergStore:
+        return self.lake.open(
+            name,
+            ddl,
+            partition_by=partition_by,
+            properties=found_by(self.keys, self.table.properties),
+            comment=self.table.description or (self.contract.description if self.contract else None),
+        )
+
+    def _caught_up(self, level: Level, seconds: float) -> Published | None:
+        """The table had been behind its feed, from before a crash: its readers have something new."""
+        stamp = level.state.stamp
+        if stamp is None:
+            return None
+        rows = {"in": 0, "out": level.state.added_rows}
+        return Published(
+            self.name, stamp.batch, level.state.id, stamp.positions, rows, 0, True, {"apply": seconds, "total": seconds}
+        )

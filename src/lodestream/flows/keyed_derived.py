@@ -1,0 +1,105 @@
+"""A Silver table made from a keyed one: it follows every change, and has a feed of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+from pyspark.sql import DataFrame
+from pyspark.sql.functions import col, expr, lit, struct
+from pyspark.sql.types import BooleanType, LongType, StructField, StructType
+
+from lodestream.contracts.quoting import name as quoted
+from lodestream.errors import DeclarationError
+from lodestream.flows.flow import Span
+from lodestream.flows.judge import CARRIED, Judge
+from lodestream.flows.keyed import HIDDEN, KeyedFlow
+from lodestream.flows.keyed_batch import KeyedBatch
+from lodestream.flows.keyed_follow import Level
+from lodestream.flows.keyed_judge import GONE, PLACE
+from lodestream.sources.changes import KeyedChanges
+from lodestream.tables.feed import BATCH, ORDER, WEIGHT
+
+_ROW, _THERE = "_row", "_there"
+
+
+class DerivedFlow(KeyedFlow):
+    """The function sees the changed rows as they are now; a key whose row is gone, or is refused, loses its row here.
+
+    Its input has ordered the changes already, so the batches themselves are the order.
+    """
+
+    @cached_property
+    def judge(self) -> Judge:  # type: ignore[override]
+        return Judge(self.name, self.contract, self.table.filters, self.table.expectations, None, self.keys)
+
+    @cached_property
+    def followed(self) -> KeyedChanges:
+        return next(one for one in self.sources if isinstance(one, KeyedChanges))
+
+    def judged(self, frames: Mapping[str, DataFrame], span: Span) -> KeyedBatch:
+        last = last_changes(frames[self.driving], self.keys)
+        there = {**frames, self.driving: last.where(_THERE).select(f"{_ROW}.*")}
+        return DerivedBatch(self, there, span, self.catch_up(), last)
+
+    def judged_shape(self) -> StructType:
+        judged = self.judge.conformed(self.transformed(self._empty()))
+        kept = [field for field in judged.schema if field.name not in HIDDEN]
+        missing = set(self.keys) - {field.name for field in kept}
+        if missing:
+            raise DeclarationError(
+                f"{self.name} lacks {', '.join(sorted(missing))}, the key of {self.followed.name}",
+                why="a row that changes there must be found here",
+                fix="keep the key columns in the function's result",
+            )
+        place = StructType([StructField(BATCH, LongType()), StructField(GONE, BooleanType())])
+        return StructType([*kept, StructField(PLACE, place)])
+
+    def transformed(self, frames: Mapping[str, DataFrame]) -> DataFrame:
+        made = super().transformed(frames)
+        if CARRIED in made.columns:
+            return made
+        return made.withColumn(CARRIED, struct(*map(quoted, made.columns)))  # a dead letter is then what was made
+
+    def _empty(self) -> dict[str, DataFrame]:
+        frames = {name: self.lake.whole(name).drop(ORDER).limit(0) for name in self.inputs}
+        frames[self.driving] = self.carried(frames[self.driving])
+        return frames
+
+
+class DerivedBatch(KeyedBatch):
+    def __init__(
+        self, flow: DerivedFlow, frames: Mapping[str, DataFrame], span: Span, level: Level, last: DataFrame
+    ) -> None:
+        self._last = last
+        super().__init__(flow, frames, span, level)
+
+    def changes(self, number: int) -> DataFrame:
+        keys = list(self._keyed.keys)
+        passed = self.passed().select(*map(quoted, self._keyed.columns), lit(True).alias(_THERE))
+        touched = self._last.select(*map(quoted, keys))
+        # Several rows for one key: any fixed choice, the same in every attempt.
+        passed = passed.dropDuplicates(keys)
+        found = touched.join(passed, keys, "left")
+        place = struct(lit(number).cast("bigint").alias(BATCH), col(_THERE).isNull().alias(GONE))
+        return found.withColumn(PLACE, place).drop(_THERE)
+
+    def rows(self, changes: DataFrame) -> DataFrame:
+        # Changes come in order, so none has to be remembered that no row shows.
+        return super().rows(changes).where(col(WEIGHT) != 0)
+
+    @property
+    def most(self) -> int:
+        return self._span.rows
+
+
+def last_changes(feed: DataFrame, keys: tuple[str, ...]) -> DataFrame:
+    """Each changed key with its row after the last change, and whether it is there at all."""
+    if WEIGHT not in feed.columns:  # rows that are replayed
+        feed = feed.withColumn(WEIGHT, lit(1)).withColumn(BATCH, lit(0))
+    own = [one for one in feed.columns if one not in (WEIGHT, BATCH)]
+    rows = feed.select(*map(quoted, keys), struct(*map(quoted, own)).alias(_ROW), WEIGHT, BATCH)
+    last = rows.groupBy(*map(quoted, keys)).agg(
+        expr(f"max_by(struct({_ROW}, {WEIGHT}), struct({BATCH}, {WEIGHT}))").alias("_last")
+    )
+    return last.select(*map(quoted, keys), col(f"_last.{_ROW}").alias(_ROW), (col(f"_last.{WEIGHT}") > 0).alias(_THERE))

@@ -1,0 +1,197 @@
+"""A keyed table is its feed applied: one feed snapshot after the other, each exactly once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql.functions import col, row_number
+
+from lodestream.contracts.quoting import name as quoted
+from lodestream.errors import CatalogUnavailable, NotOurTable, SourceRecreated, SourceRewritten
+from lodestream.failpoints import reach
+from lodestream.flows.keyed_facts import Facts, facts_of
+from lodestream.tables.feed import BATCH, WEIGHT, placed
+from lodestream.tables.iceberg import IcebergStore
+from lodestream.tables.lake import Lake
+from lodestream.tables.merge import merge_changes
+from lodestream.tables.publish import Base, Moved, Writer
+from lodestream.tables.snapshot import Snapshot, Stamp
+
+_MOST_TRIES = 20
+Write = Callable[[str, dict[str, str]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """Where a table and its marks stand together, and how many feed snapshots were applied to get there."""
+
+    state: Snapshot
+    marks: Snapshot
+    steps: int
+
+
+class Follower:
+    """Brings a table and its marks to the head of its feed.
+
+    It decides nothing: two runs that apply the same snapshot race for one publication, and the loser looks again.
+    """
+
+    def __init__(
+        self,
+        lake: Lake,
+        run: str,
+        feed: IcebergStore,
+        state: IcebergStore,
+        marks: IcebergStore,
+        identity: Sequence[str],
+    ) -> None:
+        self._lake = lake
+        self._run = run
+        self._feed = feed
+        self._table = state.name
+        self._identity = list(identity)
+        self._state = Writer(state, run, alone=False)
+        self._marks = Writer(marks, run, alone=False)
+        self._facts: dict[int, Facts] = {}
+        self._state.sweep()
+        self._marks.sweep()
+
+    def catch_up(self) -> Level:
+        """Apply what the table has not applied yet, then say where it stands."""
+        steps = 0
+        for _ in range(_MOST_TRIES):
+            try:
+                after, pending = self._pending()
+                for snapshot in pending:
+                    self._step(after, snapshot)
+                    after, steps = snapshot.id, steps + 1
+            except Moved:
+                continue
+            return self._level(steps)
+        raise CatalogUnavailable(f"{self._table} keeps moving", why=f"{_MOST_TRIES} attempts to apply its feed failed")
+
+    def leave(self) -> None:
+        """Drop the branches of a run that comes once."""
+        for writer in (self._state, self._marks):
+            writer.store.drop(writer.branch)
+
+    def _pending(self) -> tuple[int | None, list[Snapshot]]:
+        """The place that the table stands on, and the feed's snapshots after it, oldest first."""
+        base = self._state.begin()
+        # The feed is read after the table: whatever the table stands on, the feed has had it.
+        self._feed.refresh()
+        after = self._place(base)
+        found: list[Snapshot] = []
+        for snapshot in self._feed.ancestors(self._feed.head()):
+            if snapshot.id == after:
+                return after, found[::-1]
+            if snapshot.stamp is not None:
+                found.append(snapshot)
+            if after is not None and snapshot.parent == after:
+                return after, found[::-1]  # our place itself may have expired: what came after it is all there
+        if after is None:
+            return after, found[::-1]
+        self._follow_back()
+        return self._pending()
+
+    def _step(self, after: int | None, snapshot: Snapshot) -> None:
+        reach("apply.before", self._table)
+        facts = self._facts.get(snapshot.id) or facts_of(self._rows(snapshot), snapshot, self._identity[0])
+        self._facts = {snapshot.id: facts}
+        # Marks come first: once the table stands on a snapshot, its marks are there.
+        marks = self._marks.begin()
+        if facts.marks and self._place(marks) != snapshot.id:
+            self._publish(self._marks, marks, snapshot, self._remember(snapshot))
+        reach("apply.between", self._table)
+        state = self._state.begin()
+        if self._place(state) != after:
+            raise Moved(self._table)  # a run beside us applies the same feed
+        self._publish(self._state, state, snapshot, self._change(snapshot, facts))
+        reach("apply.after", self._table)
+
+    def _publish(self, writer: Writer, base: Base, snapshot: Snapshot, write: Write) -> None:
+        writer.publish(writer.stage(base, self._stamp(base, snapshot), write))
+
+    def _remember(self, snapshot: Snapshot) -> Write:
+        kept = self._lake_columns(self._marks)
+        marks = self._rows(snapshot).where(col(WEIGHT) == 0).select(*map(quoted, kept))
+        return partial(self._lake.append, self._marks.store.name, marks)
+
+    def _change(self, snapshot: Snapshot, facts: Facts) -> Write:
+        rows = self._rows(snapshot).where(col(WEIGHT) != 0).drop(BATCH)
+        if facts.gone:
+            return partial(self._merge, rows, facts.replaced)
+        if facts.came:
+            return partial(self._lake.append, self._table, rows.drop(WEIGHT))
+        return self._nothing
+
+    def _merge(self, rows: DataFrame, replaced: Sequence[object], branch: str, properties: Mapping[str, str]) -> None:
+        # An update is a row that goes and one that comes: the one that comes replaces.
+        coming_first = Window.partitionBy(*map(quoted, self._identity)).orderBy(col(WEIGHT).desc())
+        changes = rows.withColumn("_rank", row_number().over(coming_first)).where(col("_rank") == 1).drop("_rank")
+        merge_changes(self._lake, self._table, changes, branch, properties, identity=self._identity, replaced=replaced)
+
+    def _nothing(self, branch: str, properties: Mapping[str, str]) -> None:
+        store = self._state.store
+        if isinstance(store, IcebergStore):
+            store.commit_empty(branch, properties)
+
+    def _stamp(self, base: Base, snapshot: Snapshot) -> Stamp:
+        """As the feed's own, so that the table says which input it contains, with the place in the feed beside it."""
+        source = snapshot.stamp
+        if source is None:
+            raise ValueError("only stamped snapshots are applied")
+        positions = {**source.positions, self._feed.name: {"uuid": self._feed.uuid, "snapshot": snapshot.id}}
+        notes = {"asof": source.notes["asof"]} if "asof" in source.notes else {}
+        before = base.stamp.positions if base.stamp else None
+        return Stamp(self._table, self._run, source.batch, positions, before, source.rows, notes)
+
+    def _level(self, steps: int) -> Level:
+        self._marks.store.refresh()
+        state, marks = self._state.store.head(), self._marks.store.head()
+        if state is None or marks is None:
+            raise CatalogUnavailable(f"{self._table} has no snapshot", why="its creation was interrupted")
+        return Level(state, marks, steps)
+
+    def _rows(self, snapshot: Snapshot) -> DataFrame:
+        if snapshot.parent is None:
+            return self._lake.whole(self._feed.name, snapshot.id)
+        return self._lake.appended(self._feed.name, snapshot.parent, snapshot.id)
+
+    def _lake_columns(self, writer: Writer) -> list[str]:
+        return [str(one) for one in self._lake.whole(writer.store.name).columns]
+
+    def _place(self, base: Base) -> int | None:
+        if base.stamp is None:
+            return None
+        place = base.stamp.positions.get(self._feed.name)
+        if place is None:
+            raise NotOurTable(
+                f"{self._table} was kept without a change feed until now",
+                why="its rows say which input they contain, but not which changes made them",
+                fix=f"rename or drop {self._table}, and it is made again from its input with a feed",
+            )
+        if place["uuid"] != self._feed.uuid:
+            raise SourceRecreated(
+                f"{self._feed.name} was dropped and created again",
+                why=f"{self._table} has applied table {place['uuid']}, the catalog now has {self._feed.uuid}",
+                fix=f"drop {self._table} and its siblings, and they are made again from their input",
+            )
+        return int(place["snapshot"])
+
+    def _follow_back(self) -> None:
+        """The feed was rolled back: the table goes back to the newest place that the feed still has."""
+        history = {snapshot.id for snapshot in self._feed.ancestors(self._feed.head())}
+        store = self._state.store
+        for snapshot, place in placed(store, self._feed.name):
+            if place["snapshot"] in history:
+                store.rollback(snapshot.id)
+                return
+        raise SourceRewritten(
+            f"{self._feed.name} was rolled back to before everything that {self._table} knows",
+            why="the snapshots of the table that would fit have expired",
+            fix=f"drop {self._table} and {self._marks.store.name}: both are made again from the feed",
+        )

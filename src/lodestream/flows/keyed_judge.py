@@ -1,0 +1,83 @@
+"""Where each change of a key stands in the order of all of them, and whether it deletes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.functions import array, array_compact, col, concat, expr, lit, struct, to_json, when, xxhash64
+from pyspark.sql.types import StructType
+
+from lodestream.contracts.quoting import name as quoted
+from lodestream.errors import DeclarationError
+from lodestream.flows.judge import CARRIED, FILTERED, REASONS, Judge
+
+# A struct that compares as the changes of a key do; its last field says whether the change deletes.
+PLACE = "_place"
+GONE = "gone"
+_BROKER = ("partition", "offset", "topic")
+_FILE = ("file", "row")
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedJudge(Judge):
+    """Adds `_place` to judged rows.
+
+    A delete needs its key and its place, and nothing else of the contract: the event often has no more than that.
+    """
+
+    sequence: tuple[str, ...] = ()
+    delete_when: str | None = None
+
+    def conformed(self, rows: DataFrame) -> DataFrame:
+        self._check_columns(rows)
+        gone = expr(f"coalesce(({self.delete_when}\n), false)") if self.delete_when else lit(False)
+        # The function's columns are gone once the rows are conformed, so the place rides along in the raw row.
+        marked = rows.withColumn(CARRIED, col(CARRIED).withField(PLACE, place_of(rows, self.sequence, gone)))
+        judged = Judge.conformed(self, marked).withColumn(PLACE, col(f"{CARRIED}.{PLACE}"))
+        judged = judged.withColumn(CARRIED, col(CARRIED).dropFields(PLACE))
+        return judged.withColumn(REASONS, self._reasons()).withColumn(FILTERED, when(~deletes(), col(FILTERED)))
+
+    def _reasons(self) -> Column:
+        keyless = [when(col(quoted(key)).isNull(), lit(f"{key} is null")) for key in self.keys]
+        placeless = [
+            when(col(f"{PLACE}.by_{number}").isNull(), lit(f"{one} is null: sequence_by needs it"))
+            for number, one in enumerate(self.sequence)
+        ]
+        without_key = array_compact(array(*keyless)).cast("array<string>")
+        without_place = array_compact(array(*placeless)).cast("array<string>")
+        return concat(when(deletes(), without_key).otherwise(col(REASONS)), without_place)
+
+    def _check_columns(self, rows: DataFrame) -> None:
+        missing = [one for one in self.sequence if one not in rows.columns]
+        if missing:
+            raise DeclarationError(
+                f"{self.table}: sequence_by names {', '.join(missing)}, which the function does not give",
+                why=f"its columns: {', '.join(one for one in rows.columns if one != CARRIED)}",
+                fix="return the column from the function, or name another one",
+            )
+
+
+def deletes() -> Column:
+    return col(f"{PLACE}.{GONE}")
+
+
+def place_of(rows: DataFrame, sequence: Sequence[str], gone: Column) -> Column:
+    """The sequence, then partition and offset (or file and row).
+
+    Without `sequence_by` the broker's timestamp stands first. Rows that have no position, because another table gave
+    them, are told apart by their content: any fixed order will do, as long as it is the same in every slicing.
+    """
+    raw = rows.schema[CARRIED].dataType
+    names = raw.names if isinstance(raw, StructType) else []
+    position = next((known for known in (_BROKER, _FILE) if {*known, "value"} <= set(names)), ())
+    by = [col(quoted(one)) for one in sequence]
+    if not by and "timestamp" in names and position:
+        by = [col(f"{CARRIED}.timestamp")]
+    parts = [one.alias(f"by_{number}") for number, one in enumerate(by)]
+    parts += [col(f"{CARRIED}.{one}").alias(one) for one in position]
+    if not position:
+        own = [quoted(one) for one in rows.columns if one != CARRIED]
+        parts.append(xxhash64(to_json(struct(*own))).alias("content"))
+    return struct(*parts, gone.alias(GONE))

@@ -1,0 +1,88 @@
+"""What a set of changes does to the rows of their keys, as feed rows: the last change of each key wins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.functions import array, array_compact, col, explode, expr, lit, struct, to_json, when
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+
+from lodestream.contracts.quoting import name as quoted
+from lodestream.flows.keyed_judge import GONE, PLACE
+from lodestream.tables.feed import ORDER, WEIGHT
+
+_SIDE, _ROW = "_side", "_row"
+_CHANGE, _STORED, _MARK = 0, 1, 2
+
+
+def upserted(
+    changes: DataFrame, known: DataFrame | None, marks: DataFrame | None, keys: Sequence[str], columns: Sequence[str]
+) -> DataFrame:
+    """Feed rows for `changes` (columns and `_place`) over the stored rows and the marks of the same keys.
+
+    An update is -1 and +1, a delete -1. Weight 0 remembers a change that no row shows: a delete, so that an older
+    change which comes later loses to it, and an update that changed nothing.
+    """
+    row = struct(*[col(quoted(one)) for one in columns])
+    sides = [_side(changes, _CHANGE, keys, row, col(PLACE))]
+    if known is not None:
+        sides.append(_side(known, _STORED, keys, row, col(ORDER)))
+    if marks is not None:
+        nothing = lit(None).cast(sides[0].schema[_ROW].dataType)
+        sides.append(_side(marks, _MARK, keys, nothing, col(ORDER)))
+    together = sides[0]
+    for side in sides[1:]:
+        together = together.unionByName(side)
+    grouped = together.groupBy(*map(quoted, keys)).agg(
+        expr(f"max_by(struct({PLACE}, {_ROW}), {PLACE}) FILTER (WHERE {_SIDE} = {_CHANGE})").alias("_new"),
+        expr(f"max_by(struct({PLACE}, {_ROW}), {PLACE}) FILTER (WHERE {_SIDE} = {_STORED})").alias("_old"),
+        expr(f"max({PLACE}) FILTER (WHERE {_SIDE} = {_MARK})").alias("_mark"),
+    )
+    newer = expr(
+        f"_new IS NOT NULL AND (_old IS NULL OR _new.{PLACE} > _old.{PLACE})"
+        f" AND (_mark IS NULL OR _new.{PLACE} > _mark)"
+    )
+    same = col("_old").isNotNull() & ~col(f"_new.{PLACE}.{GONE}") & same_rows(grouped, f"_new.{_ROW}", f"_old.{_ROW}")
+    decided = grouped.where(newer).withColumn("_same", same)
+    return fed(decided, _weighted(keys, columns, grouped), columns)
+
+
+def fed(decided: DataFrame, weighted: Sequence[Column], columns: Sequence[str]) -> DataFrame:
+    """One row per weight that is not null."""
+    lines = decided.select(explode(array_compact(array(*weighted))).alias("_line"))
+    named = [col(f"_line.{_ROW}.{quoted(one)}").alias(one) for one in columns]
+    return lines.select(*named, col(f"_line.{PLACE}").alias(ORDER), col(f"_line.{WEIGHT}").alias(WEIGHT))
+
+
+def line(weight: int, place: Column, row: Column) -> Column:
+    return struct(lit(weight).alias(WEIGHT), place.alias(PLACE), row.alias(_ROW))
+
+
+def same_rows(frame: DataFrame, one: str, other: str) -> Column:
+    if _has_map(frame.select(one).schema[0].dataType):
+        return to_json(col(one)).eqNullSafe(to_json(col(other)))  # maps cannot be compared
+    return col(one).eqNullSafe(col(other))
+
+
+def _weighted(keys: Sequence[str], columns: Sequence[str], grouped: DataFrame) -> list[Column]:
+    gone, existed = col(f"_new.{PLACE}.{GONE}"), col("_old").isNotNull()
+    kinds = {field.name: field.dataType for field in grouped.select("_new._row.*").schema}
+    only_keys = struct(
+        *[(col(quoted(one)) if one in keys else lit(None).cast(kinds[one])).alias(one) for one in columns]
+    )
+    return [
+        when(existed & ~col("_same"), line(-1, col(f"_old.{PLACE}"), col(f"_old.{_ROW}"))),
+        when(~gone & ~col("_same"), line(1, col(f"_new.{PLACE}"), col(f"_new.{_ROW}"))),
+        when(gone | col("_same"), line(0, col(f"_new.{PLACE}"), only_keys)),
+    ]
+
+
+def _side(frame: DataFrame, side: int, keys: Sequence[str], row: Column, place: Column) -> DataFrame:
+    return frame.select(*map(quoted, keys), lit(side).alias(_SIDE), row.alias(_ROW), place.alias(PLACE))
+
+
+def _has_map(kind: DataType) -> bool:
+    if isinstance(kind, StructType):
+        return any(_has_map(field.dataType) for field in kind)
+    return _has_map(kind.elementType) if isinstance(kind, ArrayType) else isinstance(kind, MapType)

@@ -1,0 +1,60 @@
+"""A keyed table and its siblings: the feed of weighted changes, and marks of changes that its rows do not show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from lodestream.tables.snapshot import Snapshot
+from lodestream.tables.store import TableStore
+
+WEIGHT = "_weight"
+# In a keyed table and in its feed: where the row's change stands in the order of all changes of its key.
+ORDER = "_lode"
+# In the feed: the batch that wrote the row. The last batch that names a row says whether it is there.
+BATCH = "_batch"
+
+# Small row groups with a filter each: the rows of a thousand keys are found without reading the others.
+_FINDING = {
+    "write.parquet.row-group-size-bytes": str(1024 * 1024),
+    "write.parquet.bloom-filter-max-bytes": str(32 * 1024),
+    "write.merge.mode": "merge-on-read",
+    "write.merge.distribution-mode": "none",
+}
+
+
+def feed_of(table: str) -> str:
+    return f"{table}__changes"
+
+
+def marks_of(table: str) -> str:
+    return f"{table}__marks"
+
+
+def found_by(keys: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
+    """The properties of a table whose rows are looked up by key; what the user gave wins."""
+    return {**_FINDING, f"write.parquet.bloom-filter-enabled.column.{keys[0]}": "true", **given}
+
+
+def position_in(snapshot: Snapshot, feed: str) -> Mapping[str, Any] | None:
+    """The place in the feed that a snapshot of its table has applied; None when it says nothing of the feed."""
+    stamp = snapshot.stamp
+    return stamp.positions.get(feed) if stamp else None
+
+
+def applied(store: TableStore, feed: str) -> Mapping[str, Any] | None:
+    """The place in the feed that the table's `main` stands on."""
+    return next((place for _, place in placed(store, feed)), None)
+
+
+def placed(store: TableStore, feed: str) -> Iterator[tuple[Snapshot, Mapping[str, Any]]]:
+    """The table's snapshots, newest first, that say which place in the feed they hold."""
+    for snapshot in store.ancestors(store.head()):
+        place = position_in(snapshot, feed)
+        if place is not None:
+            yield snapshot, place
+
+
+def state_at(store: TableStore, feed: str, snapshot: int) -> Snapshot | None:
+    """The table's own snapshot that holds exactly the feed up to `snapshot`; None when it has expired."""
+    return next((own for own, place in placed(store, feed) if place["snapshot"] == snapshot), None)

@@ -1,0 +1,38 @@
+"""Find the stored rows of a few keys without reading the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import ByteType, DataType, DateType, IntegerType, LongType, ShortType, StringType
+
+from lodestream.contracts.quoting import in_list
+from lodestream.contracts.quoting import name as quoted
+
+# Values of these types are the same as literals, so a filter on them loses no row.
+_EXACT = (ByteType, ShortType, IntegerType, LongType, StringType, DateType)
+# Iceberg holds lists up to this length against the ranges of files and row groups; longer ones it lets pass.
+_MOST_LISTED = 200
+MOST_KEYS = 4_000
+
+
+def among(column: str, values: Sequence[object], kind: DataType) -> str | None:
+    """SQL that every row with one of the values satisfies; None when a list would not help.
+
+    `column` is SQL. Sorted, so that each part of the list covers a narrow range of a sorted table.
+    """
+    if not values or len(values) > MOST_KEYS or not isinstance(kind, _EXACT):
+        return None
+    ordered = sorted(values)  # type: ignore[type-var]
+    lists = [ordered[start : start + _MOST_LISTED] for start in range(0, len(ordered), _MOST_LISTED)]
+    return "(" + " OR ".join(f"{column} IN {in_list(some, kind.simpleString())}" for some in lists) + ")"
+
+
+def rows_of(stored: DataFrame, keys: Sequence[str], wanted: DataFrame, values: Sequence[object]) -> DataFrame:
+    """The stored rows whose keys are in `wanted`; `values` are those of the first key, when they are few."""
+    listed = among(quoted(keys[0]), values, stored.schema[keys[0]].dataType)
+    narrowed = stored.where(listed) if listed else stored
+    if listed and len(keys) == 1:
+        return narrowed
+    return narrowed.join(wanted.select(*map(quoted, keys)).distinct(), list(keys), "left_semi")

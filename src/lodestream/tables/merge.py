@@ -1,0 +1,53 @@
+"""Apply the changes of one feed snapshot to its table, in one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql.functions import col, expr
+
+from lodestream.contracts.quoting import name as quoted
+from lodestream.contracts.quoting import path
+from lodestream.tables.feed import WEIGHT
+from lodestream.tables.find import among
+from lodestream.tables.jvm import catalog_errors
+from lodestream.tables.lake import Lake
+from lodestream.tables.replace import snapshot_properties
+
+_CHANGE = "lode_change"
+
+
+def merge_changes(
+    lake: Lake,
+    name: str,
+    changes: DataFrame,
+    branch: str,
+    properties: Mapping[str, str],
+    *,
+    identity: Sequence[str],
+    replaced: Sequence[object],
+) -> None:
+    """`changes` has one row per identity: weight 1 replaces or adds the row, -1 takes it away.
+
+    `replaced` are the values that the first identity column has in stored rows which must go, when they are few:
+    files without such rows are not read.
+    """
+    target = f"branch_{branch}"
+    conditions = [f"{path(target, one)} = {path(_CHANGE, one)}" for one in identity]
+    listed = among(path(target, identity[0]), replaced, changes.schema[identity[0]].dataType)
+    values = {one: col(path(_CHANGE, one)) for one in changes.columns if one != WEIGHT}
+    merge = (
+        changes.alias(_CHANGE)
+        .mergeInto(
+            f"{lake.identifier(name)}.{quoted(target)}", expr(" AND ".join([*conditions, *filter(None, [listed])]))
+        )
+        .whenMatched(expr(f"{_CHANGE}.{WEIGHT} < 0"))
+        .delete()
+        .whenMatched()
+        .update(values)
+        .whenNotMatched(expr(f"{_CHANGE}.{WEIGHT} > 0"))
+        .insert(values)
+    )
+    with catalog_errors(f"applying changes to {name}"), snapshot_properties(lake.spark, properties):
+        merge.merge()
