@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from lodestream.engine.keyed import keyed
 from lodestream.flows.agreement import Ways
 from lodestream.pipeline import Graph
+from lodestream.tables.feed import feed_of
 
 
 def ways_of(graph: Graph, name: str) -> Ways:
     inputs = graph.inputs(name)
     edges = {one: followed(graph, one) for one in graph.upstream(name)}
     leaders = {one: found for one in inputs if (found := _leaders(graph, name, one))}
-    return Ways(inputs, edges, leaders=leaders)
+    homes = {one: feed_of(one) for one in edges if keyed(graph, one)}
+    return Ways(inputs, edges, homes, leaders)
 
 
 def followed(graph: Graph, name: str) -> tuple[str, ...]:

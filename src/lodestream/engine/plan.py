@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from lodestream.engine.gold_plans import forced_findings, gold_way
 from lodestream.engine.keyed import keyed, silver_way
 from lodestream.engine.project import Project, contract_of
-from lodestream.errors import DeclarationError
-from lodestream.pipeline import Files, Finding, Graph, Kafka, Table, lint, parse_partition
-from lodestream.pipeline.gold.choose import choose
-from lodestream.pipeline.gold.plan import InputInfo
+from lodestream.pipeline import Files, Finding, Graph, Kafka, Table, lint
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +46,12 @@ class Plan:
 
 def make_plan(project: Project) -> Plan:
     tables = tuple(_planned(project, table) for table in project.graph)
-    return Plan(project.pipeline.name, tables, tuple(lint(project.graph)))
+    return Plan(project.pipeline.name, tables, (*forced_findings(project), *lint(project.graph)))
 
 
 def _planned(project: Project, table: Table) -> PlannedTable:
     contract = contract_of(table)
-    strategy, reason, cheaper = _strategy(project.graph, table)
+    strategy, reason, cheaper = _strategy(project, table)
     return PlannedTable(
         name=table.name,
         tier=table.tier,
@@ -74,26 +71,14 @@ def _planned(project: Project, table: Table) -> PlannedTable:
     )
 
 
-def _strategy(graph: Graph, table: Table) -> tuple[str, str, str | None]:
+def _strategy(project: Project, table: Table) -> tuple[str, str, str | None]:
     if table.tier == "bronze":
         return "append", "events are captured as they come", None
     if table.kind == "reference":
         return "reload", "replaced in one step when its file changes", None
     if table.tier == "silver":
-        return silver_way(graph, table)
-    if table.sql is None:
-        return "full", "recomputed as a whole, because a function does not show which rows a change touches", None
-    return gold_strategy(graph, table)
-
-
-def gold_strategy(graph: Graph, table: Table) -> tuple[str, str, str | None]:
-    lookups = graph.lookups(table.name)
-    infos = [_info(graph, name, name in lookups) for name in graph.inputs(table.name)]
-    try:
-        plan = choose(table.sql or "", infos, table.strategy)
-    except DeclarationError as error:
-        return "refused", error.why or error.what, error.fix
-    return plan.strategy, plan.reason, plan.cheaper
+        return silver_way(project.graph, table)
+    return gold_way(project, table)
 
 
 def append_only(graph: Graph, name: str) -> bool:
@@ -105,14 +90,6 @@ def append_only(graph: Graph, name: str) -> bool:
 def contract_keys(table: Table) -> tuple[str, ...]:
     contract = contract_of(table)
     return contract.keys if contract else ()
-
-
-def _info(graph: Graph, name: str, lookup: bool) -> InputInfo:
-    table = graph[name]
-    contract = contract_of(table)
-    columns: Mapping[str, str | None] = {field.name: field.type for field in contract} if contract else {}
-    partitions = tuple(one.column for one in map(parse_partition, table.partition_by))
-    return InputInfo(name, columns, table.keys or contract_keys(table), partitions, lookup=lookup)
 
 
 def _source(table: Table) -> str | None:

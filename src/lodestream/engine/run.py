@@ -14,6 +14,7 @@ from lodestream.engine.build import Builder, new_run
 from lodestream.engine.driver import Driver
 from lodestream.engine.event_table import EventTable
 from lodestream.engine.failures import Backoff
+from lodestream.engine.gold_plans import refuse_unprovable
 from lodestream.engine.project import Project
 from lodestream.engine.runner import FlowEnd, Runner
 from lodestream.engine.sizing import Sizer
@@ -59,6 +60,7 @@ def run_pipeline(
     stop = stop or threading.Event()
     graph = project.graph.select(only) if only else project.graph
     decided = Decisions(_named(graph, accept_gaps), _named(graph, adopt))
+    refuse_unprovable(project)
     bootstrap = _bootstrap(project, graph, progress)
     spark = spark or start_session(project.config, app_name=f"lode-{project.pipeline.name}", progress=progress)
     _warm_up(spark, graph)

@@ -13,9 +13,10 @@ from pyspark.sql import DataFrame
 from lodestream.contracts import Contract
 from lodestream.errors import AuditFailed, LodeError
 from lodestream.flows.agreement import Agreement
-from lodestream.flows.flow import Batch, Flow, Span
+from lodestream.flows.flow import Batch, Flow, Published, Span
 from lodestream.flows.gold_batches import DEFINITION, OverwriteBatch
 from lodestream.flows.gold_change import change_groups, pass_rows
+from lodestream.flows.gold_export import Export
 from lodestream.flows.gold_function import declared_keys, recompute_declared
 from lodestream.flows.gold_keys import recompute_keys
 from lodestream.flows.gold_promises import Promises
@@ -78,6 +79,7 @@ class GoldFlow(Flow):
         # Up to this many stored rows a batch writes the whole table: one job is faster than finding what to leave.
         self.small = SMALL
         self._agreement = agreement
+        self._export = Export(lake, table.name, table.export) if table.export else None
         self._tables: tuple[TableInput, ...] = tuple(one.table for one in inputs)
 
     def ready(self) -> bool:
@@ -94,6 +96,15 @@ class GoldFlow(Flow):
             self.sources = self._tables = tuple(whole)
         self.promises = Promises.of(self.lake, self.table, self.contract, self.plan)
         super().prepare()
+
+    def step(self, rows: int) -> Published | None:
+        published = super().step(rows)
+        if self._export is not None and self._writer is not None:
+            head = self.writer.store.head()
+            shown = published.snapshot if published else head.id if head else None
+            if shown is not None:
+                self._export.show(shown)
+        return published
 
     def create(self) -> IcebergStore:
         shape = self._rebuilt({name: frame.limit(0) for name, frame in self._shapes().items()})
@@ -155,14 +166,23 @@ class GoldFlow(Flow):
         return super().explain(error)
 
     def _span(self, base: Base, latest: Mapping[str, Position], rows: int) -> Span | None:
-        if self._agreement is None:
-            return super()._span(base, latest, rows)
-        chosen = self._agreement.chosen(base.stamp.positions if base.stamp else {}, latest)
+        known = base.stamp.positions if base.stamp else {}
+        chosen = self._agreement.chosen(known, latest) if self._agreement else latest
         if chosen is None:
             return None
-        # Positions that agree belong together: capping one of them would tear them apart.
-        span = super()._span(base, chosen, rows if self._agreement.alone else 2**62)
+        # The whole state is read, or positions belong together: then there is nothing to cap.
+        capped = self._adds_up(base) and (self._agreement is None or self._agreement.alone)
+        span = super()._span(base, chosen, rows if capped else 2**62)
+        if span is None and base.stamp is not None and base.stamp.notes.get(DEFINITION) != self.definition:
+            since = {table.name: known.get(table.name) or table.start(chosen[table.name]) for table in self._tables}
+            span = Span(since, chosen, 1, previous=base.stamp)  # nothing new, but another query
         return replace(span, caught_up=span.caught_up and chosen == latest) if span else None
+
+    def _adds_up(self, base: Base) -> bool:
+        """Whether a part of the change can be added to what is stored."""
+        plan = self.plan
+        known = base.stamp is not None and base.stamp.notes.get(DEFINITION) == self.definition
+        return known and plan is not None and plan.strategy == "delta" and not plan.on_lookup_change
 
     def _must_rebuild(self, span: Span, inputs: Inputs) -> bool:
         """Nothing stored yet, or rows of another query; or a change whose rows or keys cannot be told."""

@@ -33,6 +33,7 @@ class GoldOptions(BronzeOptions, total=False):
     keys: Names
     lookup: Names
     strategy: Strategy
+    export: str | Path
     expect: Mapping[str, str | tuple[str, ActionWord]]
     expect_action: ActionWord
 
@@ -125,6 +126,14 @@ def _duration(name: str, value: Any, location: Location) -> float:
     if not seconds:
         raise declaration_error(location, f"{name} must be more than nothing", fix=f'write {name}="1 s"')
     return seconds
+
+
+def _export(name: str, value: Any, location: Location) -> Path:
+    if not isinstance(value, str | Path) or Path(value).suffix != ".parquet":
+        raise declaration_error(
+            location, f"{name}={value!r} names no Parquet file", fix=f'write {name}="exports/daily.parquet"'
+        )
+    return location.folder / value
 
 
 def _contract(name: str, value: Any, location: Location) -> Path | type[Any]:
@@ -221,6 +230,7 @@ _CONVERT: dict[str, Callable[[str, Any, Location], Any]] = {
     "delete_when": _condition,
     "description": _instance(str),
     "every": _duration,
+    "export": _export,
     "filters": _filters,
     "history": _instance(bool),
     "keys": check_names,

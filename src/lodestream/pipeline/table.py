@@ -65,6 +65,7 @@ class Table:
     every: float | None = None
     owner: str | None = None
     strategy: Strategy | None = None
+    export: Path | None = None
     filters: tuple[Filter, ...] = ()
     expectations: tuple[Expectation, ...] = ()
     description: str | None = None
