@@ -8,7 +8,7 @@ from functools import cache
 from importlib import resources
 from typing import Literal
 
-Group = Literal["spark", "s3", "broker", "registry"]
+Group = Literal["spark", "s3", "broker", "registry", "cdc", "postgres"]
 
 
 @dataclass(frozen=True, slots=True)
