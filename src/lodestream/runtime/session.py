@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import pyspark
 from py4j.java_gateway import JavaGateway
@@ -52,6 +52,8 @@ def start_session(config: Config, *, app_name: str, progress: Progress | None = 
         with _environment(_variables(config, java, settings)), _ctrl_c_kept():
             gateway = SparkContext._gateway or _launch(config, settings)
             context = SparkContext(conf=_conf(settings), gateway=gateway)
+        if is_local(config):
+            _without_checksum_files(context)
     _log.info("spark.started master=%s ms=%d", context.master, (time.monotonic() - started) * 1000)
     return SparkSession(context)
 
@@ -70,6 +72,13 @@ def _join(context: SparkContext, config: Config) -> SparkSession:
     # Spark builds a catalog when it is first asked for, with the settings of whichever session is active then.
     session.sql(f"USE `{config.catalog.name}`")
     return session
+
+
+def _without_checksum_files(context: SparkContext) -> None:
+    """Hadoop keeps one object per file system: this holds for every file that Spark and Iceberg write from now on."""
+    jvm: Any = context._jvm
+    local = jvm.org.apache.hadoop.fs.FileSystem.get(jvm.java.net.URI("file:///"), context._jsc.hadoopConfiguration())
+    local.setWriteChecksum(False)
 
 
 def _prepare_folders(config: Config) -> None:

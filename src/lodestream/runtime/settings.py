@@ -19,7 +19,7 @@ _MEMORY = "spark.driver.memory"
 _AT_LAUNCH = (_CLASS_PATH, _JAVA_OPTIONS, _MEMORY)
 # Hadoop's own class starts a `chmod` process for each file it makes and for each checksum file beside it: ten for one
 # commit. This one asks the operating system itself, and Parquet has checksums of its own.
-_LOCAL_FILES = "com.globalmentor.apache.hadoop.fs.NakedLocalFileSystem"
+_LOCAL_FILES = "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"
 
 # The serial collector needs no threads and no side tables; on a heap this small its pauses are short.
 _SMALL = ("-XX:+UseSerialGC", "-XX:-UsePerfData")
