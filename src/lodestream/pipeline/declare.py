@@ -47,6 +47,19 @@ class Pipeline:
         """The tables with their inputs resolved; DeclarationError when they do not fit together."""
         return build_graph(self._tables)
 
+    def changes(self, name: str, spark: Any, *, since: int | None = None, catalog: str = "lode") -> Any:
+        """The change feed of a table as a DataFrame of the given Spark session: its columns, and `_weight` beside them.
+
+        `_weight` is 1 for a row that appeared and -1 for one that went away; a table that only grows is its own feed.
+        `since` is a snapshot of the feed to begin after.
+        """
+        full = self.graph().select([name]).names[0]
+        feed = f"{catalog}.{full}__changes"
+        keyed = spark.catalog.tableExists(feed)
+        reader = spark.read.option("start-snapshot-id", str(since)) if since is not None else spark.read
+        rows = reader.table(feed if keyed else f"{catalog}.{full}")
+        return rows.where("_weight != 0").drop("_lode", "_batch") if keyed else rows.selectExpr("*", "1 AS _weight")
+
     def bronze(self, name: str, source: SourceDecl, **options: Unpack[BronzeOptions]) -> Table:
         """Captures a source as it is: raw bytes and coordinates, append-only."""
         here = caller_location()

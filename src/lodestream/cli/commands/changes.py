@@ -1,0 +1,46 @@
+"""`lode changes`: what came and went in a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+from rich.text import Text
+
+from lodestream.cli.call import Call, LodeCommand, pass_call
+
+if TYPE_CHECKING:
+    from lodestream.engine.changes import ChangedRow
+
+_STYLES = {1: "green", -1: "red"}
+
+
+@click.command(
+    cls=LodeCommand,
+    examples=(
+        "lode changes silver.trips --since '15 min'",
+        "lode changes silver.trips --since 2024-01-31T12:00 --limit 0 --json",
+        "lode changes silver.trips --since 5735460159761889536",
+    ),
+)
+@click.argument("table")
+@click.option("--since", metavar="SNAPSHOT|TIME", help="After this snapshot or time; without it, from the beginning.")
+@click.option("--limit", default=100, show_default=True, type=click.IntRange(0), help="How many rows; 0: all.")
+@pass_call
+def changes(call: Call, table: str, since: str | None, limit: int) -> None:
+    """Show the rows that appeared (+) and went away (-), oldest first."""
+    from lodestream.engine import open_project
+    from lodestream.engine.changes import read_changes
+
+    found = read_changes(open_project(call.config), table, since=since, limit=limit)
+    if not found.changes and not call.json:
+        call.screen.note(f"no changes in {found.table}")
+    call.screen.show(found, *map(change_line, found.changes))
+    if found.more and not call.json:
+        call.screen.note(f"there are more: --since {found.changes[-1].snapshot}, or a higher --limit")
+
+
+def change_line(one: ChangedRow) -> Text:
+    values = "  ".join(f"{name}={value}" for name, value in one.row.items() if value is not None)
+    sign = "+" if one.weight > 0 else "-"
+    return Text(f"{one.at.astimezone():%H:%M:%S} {sign} {values}", style=_STYLES[1 if one.weight > 0 else -1])

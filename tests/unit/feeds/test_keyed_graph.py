@@ -1,0 +1,102 @@
+"""Which tables change by key, what follows them, and what is refused before anything runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lodestream import Kafka, Pipeline
+from lodestream.engine.keyed import keyed, leader, row_keys, silver_way
+from lodestream.errors import DeclarationError
+
+
+def declared(**options: Any) -> Pipeline:
+    pipeline = Pipeline("shop")
+    pipeline.bronze("orders_raw", Kafka("orders"))
+
+    @pipeline.silver(**options)
+    def orders(orders_raw: Any) -> Any:
+        return orders_raw
+
+    return pipeline
+
+
+def test_keys_alone_deduplicate_and_make_no_feed() -> None:
+    graph = declared(keys="id").graph()
+    assert not keyed(graph, "silver.orders")
+    assert silver_way(graph, graph["silver.orders"])[0] == "deduplicate"
+
+
+@pytest.mark.parametrize("options", [{"sequence_by": "at"}, {"delete_when": "op = 'd'"}, {"history": True}])
+def test_an_order_a_delete_or_a_history_makes_a_table_keyed(options: dict[str, Any]) -> None:
+    graph = declared(keys="id", **options).graph()
+    assert keyed(graph, "silver.orders")
+    assert row_keys(graph, "silver.orders")[0] == "id"
+
+
+def test_versions_are_told_apart_by_the_moment_they_begin() -> None:
+    graph = declared(keys="id", sequence_by="at", history=True).graph()
+    assert row_keys(graph, "silver.orders") == ("id", "valid_from")
+
+
+def test_a_table_made_from_a_keyed_one_is_keyed_by_the_same_columns() -> None:
+    pipeline = declared(keys=["id", "line"], sequence_by="at")
+
+    @pipeline.silver
+    def prices(orders: Any) -> Any:
+        return orders
+
+    @pipeline.silver
+    def totals(prices: Any) -> Any:
+        return prices
+
+    graph = pipeline.graph()
+    assert leader(graph, graph["silver.totals"]) == "silver.prices"
+    assert row_keys(graph, "silver.totals") == ("id", "line")
+    assert silver_way(graph, graph["silver.prices"]) == ("upsert", "follows every change of silver.orders", None)
+
+
+def test_a_lookup_of_a_keyed_table_does_not_make_its_reader_keyed() -> None:
+    pipeline = declared(keys="id", sequence_by="at")
+    pipeline.bronze("payments_raw", Kafka("payments"))
+
+    @pipeline.silver(lookup="orders")
+    def payments(payments_raw: Any, orders: Any) -> Any:
+        return payments_raw.join(orders, "id")
+
+    assert not keyed(pipeline.graph(), "silver.payments")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"sequence_by": "at", "keys": "id"}, "has ordered its changes already"),
+        ({"history": True, "keys": "id"}, "has ordered its changes already"),
+        ({"keys": "other"}, "has the keys other"),
+    ],
+)
+def test_what_a_follower_cannot_be_is_refused_with_the_reason(options: dict[str, Any], said: str) -> None:
+    pipeline = declared(keys="id", sequence_by="at")
+
+    @pipeline.silver(**options)
+    def prices(orders: Any) -> Any:
+        return orders
+
+    graph = pipeline.graph()
+    with pytest.raises(DeclarationError, match=said):
+        leader(graph, graph["silver.prices"])
+    assert silver_way(graph, graph["silver.prices"])[0] == "refused"
+
+
+def test_two_followed_tables_of_which_one_changes_by_key_are_refused() -> None:
+    pipeline = declared(keys="id", sequence_by="at")
+    pipeline.bronze("payments_raw", Kafka("payments"))
+
+    @pipeline.silver
+    def paid(orders: Any, payments_raw: Any) -> Any:
+        return orders.join(payments_raw, "id")
+
+    graph = pipeline.graph()
+    with pytest.raises(DeclarationError, match=r"follows silver\.orders and bronze\.payments_raw"):
+        leader(graph, graph["silver.paid"])
