@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -62,14 +62,16 @@ KINDS = ("cash", "card", "other")
 Place = tuple[str, int, int]
 
 
-def wait_until(what: str, holds: Callable[[], Any], *, timeout: float = 90.0) -> Any:
+def wait_until(
+    what: str, holds: Callable[[], Any], *, timeout: float = 90.0, otherwise: Callable[[], str] = lambda: ""
+) -> Any:
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:
         found = holds()
         if found:
             return found
         time.sleep(0.1)
-    raise AssertionError(f"not within {timeout:.0f} s: {what}")
+    raise AssertionError(f"not within {timeout:.0f} s: {what}\n{otherwise()}")
 
 
 @dataclass
@@ -92,6 +94,11 @@ class Driver:
         except subprocess.TimeoutExpired:
             raise AssertionError(f"still running after {timeout:.0f} s\n{self.said()}") from None
 
+    def retries(self, error: str) -> int:
+        """Told on its screen, which does not depend on the project's disk."""
+        lines = self.output.read_text(errors="replace").splitlines()
+        return sum(1 for line in lines if " flow.retry " in line and f" {error}: " in line)
+
     def said(self) -> str:
         return self.output.read_text(errors="replace")[-6000:]
 
@@ -112,14 +119,14 @@ class Project:
     def config(self) -> Config:
         return load_config(self.root)
 
-    def start(self, *arguments: str, failpoints: str = "") -> Driver:
+    def start(self, *arguments: str, failpoints: str = "", environment: Mapping[str, str] | None = None) -> Driver:
         source = str(Path(__file__).parents[2] / "src")
         output = self.root / f"driver{len(self._drivers)}.log"
         with output.open("wb") as stream:
             process = subprocess.Popen(
                 [sys.executable, "-m", "lodestream.cli", "run", *arguments],
                 cwd=self.root,
-                env={**os.environ, "PYTHONPATH": source, "LODE_FAILPOINTS": failpoints},
+                env={**os.environ, "PYTHONPATH": source, "LODE_FAILPOINTS": failpoints, **(environment or {})},
                 stdout=stream,
                 stderr=subprocess.STDOUT,
             )
@@ -145,10 +152,13 @@ class Project:
         return head.id if head else None
 
     def stamps(self, table: str) -> list[Stamp]:
-        """Oldest first, as far as `main` reaches."""
+        return [one.stamp for one in self.stamped(table)]
+
+    def stamped(self, table: str) -> list[Any]:
+        """The snapshots of our batches, oldest first, as far as `main` reaches."""
         view = Inspector(self.config).look(table)
-        found = [one.stamp for one in view.ancestors(view.head())] if view else []
-        return [stamp for stamp in found if stamp is not None][::-1]
+        found = view.ancestors(view.head()) if view else []
+        return [one for one in found if one.stamp is not None][::-1]
 
     def events(self, name: str, table: str | None = None) -> list[Event]:
         return list(read_events(self.config.state_dir, name=name, table=table))
@@ -195,7 +205,9 @@ class Steady(threading.Thread):
 
     def __init__(self, bootstrap: str, topic: str, rate: int = 1000) -> None:
         super().__init__(daemon=True)
-        self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20, "log_level": 0})
+        # Idempotent: a broker that dies after it has written a message is not given that message again.
+        settings = {"bootstrap.servers": bootstrap, "linger.ms": 20, "log_level": 0, "enable.idempotence": True}
+        self._producer = Producer(settings)
         self._topic = topic
         self._rate = rate
         self._halt = threading.Event()
@@ -270,6 +282,7 @@ def check_all(project: Project) -> int:
     check_gold(project, messages)
     for table in (BRONZE, SILVER, GOLD):
         check_chain(project, table)
+        check_files(project, table)
     return len(messages)
 
 
@@ -306,11 +319,28 @@ def check_gold(project: Project, messages: Sequence[Message]) -> None:
 
 
 def check_chain(project: Project, table: str) -> None:
-    """Each snapshot begins where its predecessor ended."""
-    stamps = project.stamps(table)
-    for before, after in pairwise(stamps):
+    """Each snapshot begins where its predecessor ended, and Bronze added exactly that range."""
+    stamped = project.stamped(table)
+    for before, after in pairwise(one.stamp for one in stamped):
         assert after.started_from == before.positions, f"{table} batch {after.batch}"
         assert after.batch == before.batch + 1
+    for one in stamped if table == BRONZE else ():
+        span = _records(one.stamp.positions) - _records(one.stamp.started_from or {})
+        assert one.added_rows == span, f"batch {one.stamp.batch} added {one.added_rows} rows for {span} records"
+
+
+def check_files(project: Project, table: str) -> None:
+    """Every file that the table refers to is there, and none is in it twice."""
+    view = Inspector(project.config).look(table)
+    assert view is not None
+    paths = view.table.inspect.files().column("file_path").to_pylist()
+    assert len(paths) == len(set(paths)), f"{table} holds a file twice"
+    missing = [path for path in paths if not Path(path.removeprefix("file:")).is_file()]
+    assert not missing, f"{table} has lost {missing[:3]}"
+
+
+def _records(positions: Mapping[str, Any]) -> int:
+    return sum(sum(entry["offsets"].values()) for entry in positions.get("kafka", {}).values())
 
 
 def _decoded(message: Message) -> dict[str, Any] | None:
