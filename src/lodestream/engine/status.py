@@ -10,10 +10,12 @@ from typing import Any
 import psutil
 
 from lodestream.config import Config
+from lodestream.engine.keyed import keyed
 from lodestream.engine.lag import kafka_pending, table_pending
 from lodestream.engine.project import Project
 from lodestream.observe.events import Event, read_events
 from lodestream.pipeline import Kafka, Table
+from lodestream.tables.feed import feed_of
 from lodestream.tables.inspect import Inspector, TableView
 
 
@@ -61,6 +63,8 @@ def read_status(project: Project) -> Status:
     run, events = _last_run(project.config)
     inspector = Inspector(project.config)
     views: dict[str, TableView | None] = {table.name: inspector.look(table.name) for table in project.graph}
+    # Readers of a keyed table stand at a place of its feed.
+    views |= {feed_of(name): inspector.look(feed_of(name)) for name in [*views] if keyed(project.graph, name)}
     found: dict[str, TableStatus] = {}
     for table in project.graph:
         letters = inspector.look(f"{table.name}__dead")
@@ -123,7 +127,7 @@ def _lag(
         behind = upstream[name].lag_events if name in upstream else None
         if behind is None:
             return None
-        total += behind + table_pending(views[name], positions.get(name))
+        total += behind + table_pending(views.get(feed_of(name)) or views[name], positions.get(name))
     return total
 
 
