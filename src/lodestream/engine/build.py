@@ -11,10 +11,13 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from lodestream.config import Config
+from lodestream.contracts import Contract
+from lodestream.engine.contract_watch import ContractEdits, contract_files
 from lodestream.engine.diamonds import ways_of
 from lodestream.engine.keyed import keyed, leader, row_keys
 from lodestream.engine.plan import append_only
 from lodestream.engine.project import Project, contract_of
+from lodestream.engine.promises import refusal
 from lodestream.errors import DeclarationError
 from lodestream.flows.agreement import Agreement
 from lodestream.flows.bronze import BronzeFlow
@@ -23,6 +26,7 @@ from lodestream.flows.gold import GoldFlow, GoldInput
 from lodestream.flows.history import HistoryFlow
 from lodestream.flows.keyed import KeyedFlow
 from lodestream.flows.keyed_derived import DerivedFlow
+from lodestream.flows.promise import Promise
 from lodestream.flows.reference import ReferenceFlow
 from lodestream.flows.silver import Decoder, SilverFlow
 from lodestream.flows.stream import StreamFlow
@@ -58,6 +62,11 @@ class Builder:
         self._admins: dict[str, KafkaAdmin] = {}
 
     def flow(self, table: Table) -> Flow:
+        flow = self._flow(table)
+        flow.promise = self._promise(table)
+        return flow
+
+    def _flow(self, table: Table) -> Flow:
         # A session of its own: settings and temporary views of flows that run side by side must not meet.
         lake = Lake(self._spark.newSession(), self._config.catalog.name)
         if table.kind == "reference":
@@ -111,7 +120,19 @@ class Builder:
             lookups=lookups,
             contract=contract_of(table),
             decode=self._decoder(table),
+            edits=self._edits(table),
         )
+
+    def _edits(self, table: Table) -> ContractEdits | None:
+        files = contract_files(table)
+        return ContractEdits(files, partial(self._reread, table)) if files else None
+
+    def _reread(self, table: Table) -> tuple[Contract | None, Decoder | None, Promise | None]:
+        return contract_of(table), self._decoder(table), self._promise(table)
+
+    def _promise(self, table: Table) -> Promise | None:
+        contract = contract_of(table)
+        return Promise(contract, partial(refusal, self._project.graph, table, contract)) if contract else None
 
     def _silver_kind(self, table: Table) -> type[SilverFlow]:
         graph = self._project.graph

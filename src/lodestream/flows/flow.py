@@ -10,6 +10,7 @@ from typing import Any
 
 from lodestream.errors import AnotherWriter, CatalogUnavailable, LodeError, SourceChanged
 from lodestream.failpoints import reach
+from lodestream.flows.promise import Promise
 from lodestream.flows.tuning import Tuning
 from lodestream.pipeline import Table
 from lodestream.sources.source import Position, Source
@@ -88,8 +89,10 @@ class Flow(ABC):
         self.run = run
         self.name = table.name
         self.sources = tuple(sources)
+        self.promise: Promise | None = None
         self._tuning = Tuning(lake.spark)
         self._writer: Writer | None = None
+        self._notices: list[tuple[str, dict[str, Any]]] = []
         self._positions: Mapping[str, Position] | None = None
 
     @abstractmethod
@@ -105,7 +108,12 @@ class Flow(ABC):
         return all(source.latest() is not None for source in self.sources)
 
     def prepare(self) -> None:
-        self._writer = Writer(self.create(), self.run)
+        if self.promise is not None:
+            self.promise.check(self.lake, self.name)
+        store = self.create()
+        if self.promise is not None:
+            self.promise.record(store)
+        self._writer = Writer(store, self.run)
         self._writer.sweep()
 
     def step(self, rows: int) -> Published | None:
@@ -148,6 +156,15 @@ class Flow(ABC):
         if self._writer is None:
             raise RuntimeError("prepare() first")
         return self._writer
+
+    def notice(self, event: str, **facts: Any) -> None:
+        """Something that the run's log should say of this table."""
+        self._notices.append((event, facts))
+
+    def take_notices(self) -> list[tuple[str, dict[str, Any]]]:
+        """What was noticed since the last call."""
+        taken, self._notices = self._notices, []
+        return taken
 
     def drives(self, source: Source) -> bool:
         """Whether news from this source alone start a batch; lookups do not."""
