@@ -6,7 +6,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from lodestream.config import Config, reveal
-from lodestream.errors import ConfigError
+from lodestream.errors import ConfigError, RuntimeMissing
 
 # How long a writer waits for another process that holds the SQLite file, instead of failing at once.
 _BUSY_MILLIS = "30000"
@@ -44,6 +44,18 @@ def sqlite_file(config: Config) -> Path:
             fix="write it as sqlite:///path/to/catalog.db, or change catalog.type",
         )
     return config.root.absolute() / Path(uri.removeprefix("sqlite:///"))
+
+
+def refuse_lost_catalog(config: Config) -> None:
+    """SQLite makes a file that is missing: every table would begin anew, beside the files of the real one."""
+    file, warehouse = sqlite_file(config), Path(config.warehouse())
+    if file.exists() or not any(warehouse.glob("*/*/metadata/*.metadata.json")):
+        return
+    raise RuntimeMissing(
+        f"the catalog {file} is missing",
+        why=f"{warehouse} holds tables, and without their catalog nothing says which of their files are current",
+        fix="put the file back; to begin anew, move the warehouse away as well",
+    )
 
 
 def _kind(config: Config) -> dict[str, str]:

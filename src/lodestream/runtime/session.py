@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 from lodestream.config import Config, reveal
 from lodestream.errors import RuntimeMissing
 from lodestream.runtime.cache import cache_dir
-from lodestream.runtime.catalogs import catalog_settings, needs_s3, sqlite_file
+from lodestream.runtime.catalogs import catalog_settings, needs_s3, refuse_lost_catalog, sqlite_file
 from lodestream.runtime.class_archive import ClassArchive
 from lodestream.runtime.jars import ensure_jars
 from lodestream.runtime.java import Java, find_java, java_environment, wrapped_home
@@ -85,6 +85,7 @@ def _prepare_folders(config: Config) -> None:
     try:
         config.state_dir.mkdir(parents=True, exist_ok=True)
         if config.catalog.type == "sqlite":
+            refuse_lost_catalog(config)
             sqlite_file(config).parent.mkdir(parents=True, exist_ok=True)
         spark_log(config).touch()
     except OSError as error:
