@@ -118,6 +118,7 @@ def _runners(
             events=events,
             accept_gap=table.name in decided.gaps,
             adopt=table.name in decided.adopted,
+            paced=not once,
         )
         runners.append(runner)
     return runners

@@ -41,6 +41,7 @@ class Runner:
         events: EventLog,
         accept_gap: bool = False,
         adopt: bool = False,
+        paced: bool = True,
     ) -> None:
         self.flow = flow
         self.name = flow.name
@@ -56,7 +57,8 @@ class Runner:
         self._events = events
         self._accept_gap = accept_gap
         self._adopt = adopt
-        self._began = -math.inf
+        self._every = flow.table.every if paced else None
+        self._began = self._last = -math.inf
         self._woken = False
         self._outcome: State = "waiting"
         self._again = False
@@ -127,6 +129,7 @@ class Runner:
             return published
 
     def _succeeded(self, published: Published) -> None:
+        self._last = self._began
         self.batches += 1
         self.rows += published.rows.get("out", 0)
         self._sizer.learn(published.rows.get("in", 0), published.seconds["total"])
@@ -158,8 +161,7 @@ class Runner:
 
     def _not_before(self) -> float:
         """Now, or when the table's own cadence allows it."""
-        every = self.flow.table.every
-        return time.monotonic() if every is None else max(time.monotonic(), self._began + every)
+        return max(time.monotonic(), self._last + (self._every or 0.0))
 
 
 def _trace(raw: Exception, error: LodeError) -> dict[str, str]:
