@@ -6,7 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.functions import array, array_compact, col, concat, expr, lit, struct, to_json, when, xxhash64
+from pyspark.sql.functions import (
+    array,
+    array_compact,
+    coalesce,
+    col,
+    concat,
+    expr,
+    lit,
+    struct,
+    to_json,
+    when,
+    xxhash64,
+)
 from pyspark.sql.types import StructType
 
 from lodestream.contracts.quoting import name as quoted
@@ -16,6 +28,9 @@ from lodestream.flows.judge import CARRIED, FILTERED, REASONS, Judge
 # A struct that compares as the changes of a key do; its last field says whether the change deletes.
 PLACE = "_place"
 GONE = "gone"
+# What Debezium sends beside rows, and what is counted of it: a tombstone repeats the delete before it.
+_OPERATION, _NOTICE = "__op", "_notice"
+TOMBSTONE, TRUNCATE = "tombstone", "truncate"
 _BROKER = ("partition", "offset", "topic")
 _FILE = ("file", "row")
 
@@ -32,14 +47,19 @@ class KeyedJudge(Judge):
 
     def conformed(self, rows: DataFrame) -> DataFrame:
         self._check_columns(rows)
+        notice = _notice_of(rows)
         gone = expr(f"coalesce(({self.delete_when}\n), false)") if self.delete_when else lit(False)
+        gone = gone | notice.eqNullSafe(lit(TRUNCATE))
         # The function's columns are gone once the rows are conformed, so the place rides along in the raw row.
-        marked = rows.withColumn(CARRIED, col(CARRIED).withField(PLACE, place_of(rows, self.sequence, gone)))
+        place = place_of(rows, self.sequence, gone)
+        marked = rows.withColumn(CARRIED, col(CARRIED).withField(PLACE, place).withField(_NOTICE, notice))
         judged = Judge.conformed(self, marked).withColumn(PLACE, col(f"{CARRIED}.{PLACE}"))
-        judged = judged.withColumn(CARRIED, col(CARRIED).dropFields(PLACE))
-        return judged.withColumn(REASONS, self._reasons()).withColumn(FILTERED, when(~deletes(), col(FILTERED)))
+        noticed = col(f"{CARRIED}.{_NOTICE}")
+        filtered = coalesce(noticed, when(~deletes(), col(FILTERED)))
+        judged = judged.withColumn(REASONS, self._reasons(noticed)).withColumn(FILTERED, filtered)
+        return judged.withColumn(CARRIED, col(CARRIED).dropFields(PLACE, _NOTICE))
 
-    def _reasons(self) -> Column:
+    def _reasons(self, noticed: Column) -> Column:
         keyless = [when(col(quoted(key)).isNull(), lit(f"{key} is null")) for key in self.keys]
         placeless = [
             when(col(f"{PLACE}.by_{number}").isNull(), lit(f"{one} is null: sequence_by needs it"))
@@ -47,7 +67,9 @@ class KeyedJudge(Judge):
         ]
         without_key = array_compact(array(*keyless)).cast("array<string>")
         without_place = array_compact(array(*placeless)).cast("array<string>")
-        return concat(when(deletes(), without_key).otherwise(col(REASONS)), without_place)
+        none = array().cast("array<string>")
+        of_key = when(noticed.isNotNull(), none).when(deletes(), without_key).otherwise(col(REASONS))
+        return concat(of_key, when(noticed.eqNullSafe(lit(TOMBSTONE)), none).otherwise(without_place))
 
     def _check_columns(self, rows: DataFrame) -> None:
         missing = [one for one in self.sequence if one not in rows.columns]
@@ -61,6 +83,13 @@ class KeyedJudge(Judge):
 
 def deletes() -> Column:
     return col(f"{PLACE}.{GONE}")
+
+
+def _notice_of(rows: DataFrame) -> Column:
+    """What a message of a change feed is when it is no row of the table, else null."""
+    if _OPERATION not in rows.columns:
+        return lit(None).cast("string")
+    return when(col(_OPERATION) == TOMBSTONE, TOMBSTONE).when(col(_OPERATION) == "t", TRUNCATE)
 
 
 def place_of(rows: DataFrame, sequence: Sequence[str], gone: Column) -> Column:
