@@ -1,0 +1,89 @@
+"""Halving finds exactly the rows that raise, with few tries."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lodestream.flows.raising import TooManyRaise, find_raising, raised_by_row, users_trace
+
+ROWS = 1000
+
+
+class Tried:
+    """Rows 0 to 999, some of which raise; counts how often the code is run."""
+
+    def __init__(self, bad: set[int]) -> None:
+        self.bad = bad
+        self.probes = 0
+
+    def __call__(self, first: int, last: int) -> str | None:
+        self.probes += 1
+        hit = [mark for mark in sorted(self.bad) if first <= mark <= last]
+        return f"ValueError: {hit[0]}" if hit else None
+
+
+@given(st.sets(st.integers(0, ROWS - 1), min_size=1, max_size=30))
+def test_exactly_the_rows_that_raise_are_found_each_with_its_own_reason(bad: set[int]) -> None:
+    probe = Tried(bad)
+    found = find_raising(range(ROWS), probe, probe(0, ROWS - 1) or "")
+    assert {(one.mark, one.reason) for one in found} == {(mark, f"ValueError: {mark}") for mark in bad}
+    assert probe.probes <= 2 + 8 + 2 * len(bad) * math.ceil(math.log2(ROWS))
+
+
+def test_one_row_of_a_thousand_takes_about_ten_tries() -> None:
+    probe = Tried({617})
+    find_raising(range(ROWS), probe, "ValueError: 617")
+    assert probe.probes <= 8 + 10
+
+
+def test_code_that_raises_on_every_row_is_given_up_at_once() -> None:
+    probe = Tried(set(range(ROWS)))
+    with pytest.raises(TooManyRaise):
+        find_raising(range(ROWS), probe, "ValueError: 0")
+    assert probe.probes == 8
+
+
+def test_a_small_batch_may_raise_on_every_row() -> None:
+    probe = Tried({0, 1, 2})
+    assert len(find_raising(range(3), probe, "ValueError: 0")) == 3
+
+
+def test_more_rows_than_a_batch_may_have_stop_the_search() -> None:
+    probe = Tried(set(range(0, ROWS, 3)))
+    with pytest.raises(TooManyRaise) as stopped:
+        find_raising(range(ROWS), probe, "ValueError: 0", most=20)
+    assert len(stopped.value.found) == 21
+
+
+PYTHON = """
+  An exception was thrown from the Python worker. Please see the stack trace below.
+Traceback (most recent call last):
+  File "/venv/lib/python3.12/site-packages/pyspark/worker.py", line 1, in main
+    process()
+  File "/home/me/pipeline.py", line 7, in cents
+    return int(text)
+           ^^^^^^^^^
+ValueError: invalid literal for int() with base 10: 'x'
+
+JVM stacktrace:
+org.apache.spark.api.python.PythonException
+\tat org.apache.spark.api.python.BasePythonRunner
+"""
+
+
+def test_the_reason_is_the_last_line_of_the_users_traceback() -> None:
+    assert raised_by_row(Exception(PYTHON)) == "ValueError: invalid literal for int() with base 10: 'x'"
+    trace = users_trace(Exception(PYTHON))
+    assert "pipeline.py" in trace
+    assert "worker.py" not in trace
+    assert "\tat " not in trace
+
+
+def test_data_exceptions_of_sql_are_rows_and_others_are_not() -> None:
+    assert raised_by_row(Exception("[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012")) is not None
+    assert raised_by_row(Exception("[TABLE_OR_VIEW_NOT_FOUND] no. SQLSTATE: 42P01")) is None
+    assert raised_by_row(Exception("Job aborted: No space left on device")) is None
