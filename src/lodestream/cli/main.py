@@ -13,6 +13,7 @@ from lodestream.cli.call import LodeGroup
 from lodestream.cli.commands.broker import broker
 from lodestream.cli.commands.changes import changes
 from lodestream.cli.commands.completion import completion
+from lodestream.cli.commands.dead import dead
 from lodestream.cli.commands.demo import demo
 from lodestream.cli.commands.doctor import doctor
 from lodestream.cli.commands.events import events
@@ -49,7 +50,7 @@ def lode() -> None:
     """Bronze, Silver and Gold tables that keep themselves current, seconds behind Kafka."""
 
 
-for _command in (init, plan, run, status, events, changes, broker, demo, doctor, completion):
+for _command in (init, plan, run, status, events, changes, dead, broker, demo, doctor, completion):
     lode.add_command(_command)
 
 

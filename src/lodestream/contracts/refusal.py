@@ -28,6 +28,20 @@ def violation(table: str, contract: Contract, batch: int, tally: Tally, breach: 
     )
 
 
+def unexpected(table: str, batch: int, rows: int, reason: str, broken: int) -> ContractViolation:
+    """The error for rows that break an expectation of the table itself, declared with `fail`."""
+    return ContractViolation(
+        f"{table} refused {broken:,} of {rows:,} rows in batch {batch} ({_share(100 * broken / rows)} %, limit 0 %)",
+        why=f"{_said(reason, broken)}; the table expects it, with fail",
+        fix=f"lode dead show {table} --batch {batch}, then correct the events or the expectation",
+        table=table,
+        batch=batch,
+        rows=rows,
+        refused=broken,
+        reasons={reason: broken},
+    )
+
+
 def _share(percent: float) -> str:
     """Whole percents, except where that would say 0 or hide that a limit was passed."""
     if percent >= 10 or percent == int(percent):
@@ -45,6 +59,6 @@ def _why(reasons: Mapping[str, int], contract: Contract) -> str:
 
 def _said(reason: str, count: int) -> str:
     rows = f"{count:,} row{'' if count == 1 else 's'}"
-    if reason.startswith("rule: "):
-        return f"{reason.removeprefix('rule: ')!r} does not hold in {rows}"
+    if reason.startswith(("rule: ", "expect: ")):
+        return f"{reason.partition(': ')[2]!r} does not hold in {rows}"
     return f"{rows} came too late" if reason == "late" else f"{reason} in {rows}"

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lodestream.engine.dead import dead_letters, discard_dead, replay_dead
     from lodestream.engine.plan import Plan, PlannedTable, make_plan
     from lodestream.engine.project import Project, open_project
     from lodestream.engine.run import RunEnd, run_pipeline
@@ -25,6 +26,9 @@ _HOMES = {
     "Status": "status",
     "TableStatus": "status",
     "read_status": "status",
+    "dead_letters": "dead",
+    "discard_dead": "dead",
+    "replay_dead": "dead",
 }
 
 __all__ = [
@@ -34,9 +38,12 @@ __all__ = [
     "RunEnd",
     "Status",
     "TableStatus",
+    "dead_letters",
+    "discard_dead",
     "make_plan",
     "open_project",
     "read_status",
+    "replay_dead",
     "run_pipeline",
 ]
 

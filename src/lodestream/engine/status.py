@@ -15,6 +15,7 @@ from lodestream.engine.lag import kafka_pending, table_pending
 from lodestream.engine.project import Project
 from lodestream.observe.events import Event, read_events
 from lodestream.pipeline import Kafka, Table
+from lodestream.recovery.letters import open_letters
 from lodestream.tables.feed import feed_of
 from lodestream.tables.inspect import Inspector, TableView
 
@@ -91,7 +92,7 @@ def _table(
     lag = _lag(project, table, stamp.positions if stamp else {}, views, upstream)
     asof = stamp.asof if stamp else None
     age = None if asof is None else max(0.0, time.time() - asof)
-    dead = letters.head() if letters else None
+    dead = open_letters(letters) if letters else None
     return TableStatus(
         name=table.name,
         tier=table.tier,
@@ -104,7 +105,7 @@ def _table(
         batch=stamp.batch if stamp else None,
         last_batch=stamped.timestamp_ms / 1000 if stamped else None,
         batch_rows={**stamp.rows, "out": stamped.added_rows} if stamp and stamped else {},
-        dead=dead.total_rows if dead else None,
+        dead=dead,
         state=state,
         error=error,
     )
@@ -134,9 +135,10 @@ def _lag(
 def _last_run(config: Config) -> tuple[RunStatus | None, list[Event]]:
     events: list[Event] = []
     for event in read_events(config.state_dir):
-        if events and event.run != events[0].run:
+        if event.name == "run.started":
             events = []
-        events.append(event)
+        if event.name == "run.started" or (events and event.run == events[0].run):
+            events.append(event)  # a command beside the run writes events of its own
     started = next((event for event in events if event.name == "run.started"), None)
     if started is None:
         return None, []

@@ -3,56 +3,55 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import takewhile
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.functions import col, current_timestamp, lit, struct, to_json
-from pyspark.sql.types import StructType
+from pyspark.sql.functions import array, col, current_timestamp, expr, lit
 
 from lodestream.errors import CatalogUnavailable, LodeError
 from lodestream.failpoints import reach
+from lodestream.flows.envelope import COORDINATES, enclosed
 from lodestream.flows.judge import CARRIED, REASONS
-from lodestream.flows.letters import ATTEMPT, BASE, Verdict, judge_letters
+from lodestream.flows.letters import ATTEMPT, BASE, OWN, SETTLED, SUFFIX, Verdict, judge_letters
 from lodestream.tables.jvm import catalog_errors
 from lodestream.tables.lake import Lake
 from lodestream.tables.publish import Moved, Writer
 from lodestream.tables.snapshot import Stamp
 from lodestream.tables.store import TableStore
 
-SUFFIX = "__dead"
-# In the batch's own snapshot: the attempt whose letters belong to it, and up to where all letters are decided.
-OWN = "dead"
-SETTLED = "dead-settled"
 DDL = (
-    "key BINARY, value BINARY, headers ARRAY<STRUCT<key: STRING, value: BINARY>>, topic STRING, partition INT, "
-    "offset BIGINT, timestamp TIMESTAMP, file STRING, row BIGINT, reasons ARRAY<STRING>, contract STRING, "
-    "run STRING, batch BIGINT, attempt STRING, dead_at TIMESTAMP, state STRING"
+    "letter STRING, key BINARY, value BINARY, headers ARRAY<STRUCT<key: STRING, value: BINARY>>, topic STRING, "
+    "partition INT, offset BIGINT, timestamp TIMESTAMP, file STRING, row BIGINT, reasons ARRAY<STRING>, "
+    "contract STRING, run STRING, batch BIGINT, attempt STRING, dead_at TIMESTAMP, state STRING"
 )
-_COORDINATES = {
-    "key": "binary",
-    "value": "binary",
-    "headers": "array<struct<key:string,value:binary>>",
-    "topic": "string",
-    "partition": "int",
-    "offset": "bigint",
-    "timestamp": "timestamp",
-    "file": "string",
-    "row": "bigint",
-}
+_PLACE = ("topic", "partition", "offset", "file", "row")
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """A snapshot of the dead-letter table, and the attempts in it that may not count."""
+
+    snapshot: int
+    undecided: frozenset[str]
+
+
+Append = Callable[[Stamp, str | None, str, Mapping[str, str]], None]
 
 
 class DeadLetters:
-    """The dead-letter table of one flow.
+    """The dead-letter table of one flow. A letter is what its last row says: open, then replayed or discarded.
 
     Published before the batch it belongs to, so that no row can vanish. The batch's own snapshot names the attempt
     whose letters it goes with; letters of attempts that can no longer be published are removed.
     """
 
-    def __init__(self, lake: Lake, table: str, run: str) -> None:
+    def __init__(self, lake: Lake, table: str, run: str, *, guest: bool = False) -> None:
         self.name = table + SUFFIX
+        self._guest = guest
         self._lake = lake
         self._table = table
         self._run = run
@@ -65,14 +64,32 @@ class DeadLetters:
         self._own = None
         if self._writer is None and not self.exists():
             return
+        orphans = self._orphans(main)
+        if orphans:
+            self.remove(orphans)
+
+    def survey(self, main: TableStore) -> Survey:
+        """The letters as they are now, and which of them are not decided yet."""
+        orphans = self._orphans(main)
+        head = self._open().store.head()
+        return Survey(head.id if head else 0, frozenset({*orphans, *self._verdict.open}))
+
+    def decided_since(self, snapshot: int) -> bool:
+        """Whether another run has replayed letters since that snapshot of the dead letters."""
+        store = self._open().store
+        store.refresh()
+        for one in takewhile(lambda found: found.id != snapshot, store.ancestors(store.head())):
+            if one.stamp is not None and one.stamp.guest and one.stamp.run != self._run:
+                return True
+        return False
+
+    def _orphans(self, main: TableStore) -> set[str]:
         store = self._open().store
         # In this order: whatever head a letter was built on, the table has had it by the time we look there.
         store.refresh()
         main.refresh()
         self._verdict = judge_letters(store, main, OWN, SETTLED)
-        orphans = {*self._verdict.orphans, *self._expired_orphans(store, self._verdict)}
-        if orphans:
-            self.remove(orphans)
+        return {*self._verdict.orphans, *self._expired_orphans(store, self._verdict)}
 
     def tidy(self, main: TableStore, *, lost: bool) -> None:
         """Once the batch is published, attempts that were open before are decided; once it is lost, ours is."""
@@ -88,14 +105,26 @@ class DeadLetters:
 
     def publish(self, letters: DataFrame, stamp: Stamp, place: str, contract: str | None) -> None:
         """Commit the letters of a batch that builds on `place` of its table."""
+        self._commit(partial(self.append, letters), stamp, place, contract)
+
+    def decide(self, letters: DataFrame, stamp: Stamp, place: str, contract: str | None) -> None:
+        """Commit that these letters are replayed by a batch that builds on `place`: void unless it is published."""
+        self._commit(partial(self.append_decisions, letters, "replayed", None), stamp, place, contract)
+
+    def discard(self, letters: DataFrame, note: str | None) -> None:
+        """Commit that these letters need no replay. No batch goes with it, so nothing can make it void."""
+        stamp = Stamp(self._table, self._run, 0, {}, None)
+        with catalog_errors(f"writing {self.name}"):
+            _decisions(letters, stamp, None, "discarded", note).writeTo(self._lake.identifier(self.name)).append()
+
+    def _commit(self, append: Append, stamp: Stamp, place: str, contract: str | None) -> None:
         for _ in range(5):
             # Each attempt has its own name: one whose answer was lost may still land, beside the next.
             attempt = uuid.uuid4().hex[:12]
             marked = replace(stamp, notes={**stamp.notes, ATTEMPT: attempt, BASE: place})
             writer = self._open()
             try:
-                write = partial(self.append, letters, marked, contract)
-                staged = writer.stage(writer.begin(), marked, write)
+                staged = writer.stage(writer.begin(), marked, partial(append, marked, contract))
                 reach("dead.staged", self._table)
                 writer.publish(staged)
             except Moved:
@@ -115,6 +144,18 @@ class DeadLetters:
     ) -> None:
         self._lake.append(self.name, _rows(letters, stamp, contract), branch, properties)
 
+    def append_decisions(
+        self,
+        letters: DataFrame,
+        state: str,
+        note: str | None,
+        stamp: Stamp,
+        contract: str | None,
+        branch: str,
+        properties: Mapping[str, str],
+    ) -> None:
+        self._lake.append(self.name, _decisions(letters, stamp, contract, state, note), branch, properties)
+
     def remove(self, attempts: Iterable[str]) -> None:
         # Attempts are named by us, so no quoting can be broken; and short, so that whole files go at once.
         names = ", ".join(f"'{one}'" for one in sorted(attempts))
@@ -132,35 +173,47 @@ class DeadLetters:
             return set()
         return self.attempts_after(verdict.beyond, head.id) - set(verdict.open)
 
+    def leave(self) -> None:
+        """Drop the branch of a guest, who comes once."""
+        if self._writer is not None:
+            self._writer.store.drop(self._writer.branch)
+
     def _open(self) -> Writer:
         if self._writer is None:
             writer = Writer(self.create(), self._run, alone=False)
-            writer.sweep()
+            if not self._guest:
+                writer.sweep()
             self._writer = writer
         return self._writer
 
 
 def _rows(letters: DataFrame, stamp: Stamp, contract: str | None) -> DataFrame:
-    coordinates = _coordinates(letters.schema[CARRIED].dataType)
     return letters.select(
-        *[column.alias(name) for name, column in coordinates.items()],
+        # An id of its own: one event may give several letters, and its coordinates may come again with a new topic.
+        expr("replace(uuid(), '-', '')").alias("letter"),
+        *[column.alias(name) for name, column in enclosed(letters.schema[CARRIED].dataType).items()],
         col(REASONS).alias("reasons"),
-        lit(contract).cast("string").alias("contract"),
-        lit(stamp.run).alias("run"),
-        lit(stamp.batch).cast("bigint").alias("batch"),
-        lit(stamp.notes[ATTEMPT]).alias("attempt"),
-        current_timestamp().alias("dead_at"),
+        *_made_by(stamp, contract),
         lit("open").alias("state"),
     )
 
 
-def _coordinates(carried: object) -> dict[str, Column]:
-    """What is known of the raw row; a row from another table is kept whole, as JSON."""
-    fields = carried.names if isinstance(carried, StructType) else []
-    known = {
-        name: (col(f"{CARRIED}.`{name}`") if name in fields else lit(None)).cast(kind)
-        for name, kind in _COORDINATES.items()
-    }
-    if "value" not in fields:
-        known["value"] = to_json(struct(f"{CARRIED}.*") if fields else struct("*")).cast("binary")
-    return known
+def _decisions(letters: DataFrame, stamp: Stamp, contract: str | None, state: str, note: str | None) -> DataFrame:
+    """A row beside the letter's own: what became of it. The bytes stay where they are."""
+    return letters.select(
+        "letter",
+        *[col(name) if name in _PLACE else lit(None).cast(kind).alias(name) for name, kind in COORDINATES.items()],
+        (array(lit(note)) if note else lit(None)).cast("array<string>").alias("reasons"),
+        *_made_by(stamp, contract),
+        lit(state).alias("state"),
+    )
+
+
+def _made_by(stamp: Stamp, contract: str | None) -> list[Column]:
+    return [
+        lit(contract).cast("string").alias("contract"),
+        lit(stamp.run).alias("run"),
+        lit(stamp.batch or None).cast("bigint").alias("batch"),
+        lit(stamp.notes.get(ATTEMPT)).cast("string").alias("attempt"),
+        current_timestamp().alias("dead_at"),
+    ]

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cached_property
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame, Observation, Row, Window
-from pyspark.sql.functions import array, broadcast, col, count, count_if, lit, row_number, size
+from pyspark.sql import Column, DataFrame, Observation, Row, Window
+from pyspark.sql.functions import array, broadcast, col, count, count_if, lit, row_number, size, struct
 
 from lodestream.errors import AuditFailed
 from lodestream.failpoints import reach
+from lodestream.flows.envelope import file_marks, has_file_marks, records
 from lodestream.flows.flow import Batch, Span
 from lodestream.flows.judge import CARRIED, ERROR, FILTERED, REASONS, WARNED
+from lodestream.flows.raising import Raising, raised_by_row
 from lodestream.flows.shape import only_touched, partition_columns, touched
+from lodestream.flows.suspects import alone, find_suspects, unsteady, without
 from lodestream.pipeline import Partition
 from lodestream.tables.snapshot import Snapshot, Stamp
 
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 # Above this many rows a batch is kept on disk while it is judged, so that memory does not follow its size.
 _MOST_IN_MEMORY = 50_000
+# Rows that raise are looked for this often: a second time when the first search has hidden others.
+_MOST_SEARCHES = 3
 _RANK, _KNOWN, _AGAIN = "_rank", "_known", "_again"
 
 
@@ -36,13 +40,14 @@ class JudgedBatch(Batch):
         self._duplicates: Observation | None = None
         self._level = StorageLevel.MEMORY_AND_DISK if span.rows <= _MOST_IN_MEMORY else StorageLevel.DISK_ONLY
         try:
-            self._judged = self._keep(self._judge(frames))
-            self._seen = self._count()
+            self._read(frames)
+            self._judged, self._seen = self._judge_rows()
             reach("judge.after", flow.name)
         except BaseException:
             self.release()  # nobody else can: a batch that failed here does not exist yet
             raise
         self.counts = {name: int(self._seen[name] or 0) for name in ("in", "dead", "filtered", "warned", "kept")}
+        self._notice_unknown()
 
     @property
     def judged(self) -> DataFrame:
@@ -63,7 +68,7 @@ class JudgedBatch(Batch):
                 why="the function dropped rows that neither a filter nor the contract explains",
                 fix="declare the condition: filters={'name': 'rows to keep'}",
             )
-        if self._flow.limits is not None and snapshot.stamp is not None:
+        if snapshot.stamp is not None:
             self._flow.limits.check(self._judged, snapshot.stamp.batch, counts["in"], counts["dead"])
         duplicates = self._count_duplicates()
         self.counts = {**counts, "duplicates": duplicates}
@@ -92,37 +97,79 @@ class JudgedBatch(Batch):
         for frame in self._kept:
             frame.unpersist()
 
-    def _judge(self, frames: Mapping[str, DataFrame]) -> DataFrame:
-        flow = self._flow
-        driving = flow.driving
-        given = dict(frames)
+    def _read(self, frames: Mapping[str, DataFrame]) -> None:
+        """The rows that the function gets, and beside them those that could not be decoded."""
+        flow, self._given = self._flow, {name: records(frame) for name, frame in frames.items()}
+        given = frames[flow.driving]
+        self._undecoded: DataFrame | None = None
+        self._marks = file_marks(given) if has_file_marks(given) else None
         if flow.decode is None:
-            given[driving] = flow.carried(given[driving])
-            return flow.judge.conformed(flow.transformed(given))
-        decoded = self._keep(flow.decode(given[driving]))
-        given[driving] = decoded.where(col(ERROR).isNull()).drop(ERROR)
-        judged = flow.judge.conformed(flow.transformed(given))
-        broken = decoded.where(col(ERROR).isNotNull())
-        missing = {name: lit(None).cast(judged.schema[name].dataType) for name in judged.columns}
-        missing |= {CARRIED: col(CARRIED), REASONS: array(col(ERROR)), WARNED: array().cast("array<string>")}
-        return judged.unionByName(broken.select(*[column.alias(name) for name, column in missing.items()]))
+            self._source = flow.carried(records(given))
+            return
+        decoded = self._keep(flow.decode(records(given)))
+        self._source = decoded.where(col(ERROR).isNull()).drop(ERROR)
+        self._undecoded = decoded.where(col(ERROR).isNotNull())
 
-    def _count(self) -> Row:
+    def _judge_rows(self) -> tuple[DataFrame, Row]:
+        """Judge and count. Rows on which declared code raises are dead letters, and the others are judged again."""
+        raising: list[Raising] = []
+        for _ in range(_MOST_SEARCHES):
+            judged = self._keep(self._verdicts(raising))
+            try:
+                return judged, self._count(judged)
+            except Exception as error:
+                judged.unpersist()
+                raising += self._search(error, raising)
+                failed = error
+        raise unsteady(self._flow.name, failed) from failed
+
+    def _notice_unknown(self) -> None:
+        unknown = self._flow.unknown.count(self._seen)
+        self.counts = {**self.counts, **unknown}
+        if unknown and (names := self._flow.unknown.news(self._seen)):
+            self._flow.notice("field.unknown", fields=names, rows=unknown["unknown"])
+
+    def _search(self, error: Exception, known: Sequence[Raising]) -> list[Raising]:
+        reason = raised_by_row(error)
+        if reason is None or self._flow.explain(error) is not None:
+            raise error
+        rest = without(self._source, known) if known else self._source
+        return find_suspects(self._flow.name, rest, self._conformed, error, reason)
+
+    def _verdicts(self, raising: Sequence[Raising]) -> DataFrame:
+        judged = self._conformed(without(self._source, raising) if raising else self._source)
+        if raising:
+            judged = _beside(judged, *alone(self._source, raising))
+        if self._marks is not None:
+            raw = struct(*[col(name) for name in self._marks.columns]).alias(CARRIED)
+            judged = _beside(judged, self._marks.select(raw), array(), filtered=lit("not a record"))
+        return judged if self._undecoded is None else _beside(judged, self._undecoded, array(col(ERROR)))
+
+    def _conformed(self, source: DataFrame) -> DataFrame:
+        given = {**self._given, self._flow.driving: source}
+        return self._flow.judge.conformed(self._flow.transformed(given))
+
+    def _count(self, judged: DataFrame) -> Row:
         """One job counts everything and finds the partitions that the rows lie in."""
         dead, filtered = size(REASONS) > 0, col(FILTERED).isNotNull()
-        counted = self._judged.agg(
+        self._partitions = self._pruned_by(judged)
+        counted = judged.agg(
             count(lit(1)).alias("in"),
             count_if(dead).alias("dead"),
             count_if(~dead & filtered).alias("filtered"),
             count_if(~dead & ~filtered).alias("kept"),
             count_if(size(WARNED) > 0).alias("warned"),
-            *touched(self._partitions),
+            *self._flow.unknown.aggregates(self._span.rows),
+            *self.measures(),
         )
         return counted.collect()[0]
 
-    @cached_property
-    def _partitions(self) -> list[Partition]:
-        return partition_columns(self._flow.table.partition_by, self._judged.columns) if self._flow.keys else []
+    def measures(self) -> list[Column]:
+        """What else that job shall tell, for the writing of the rows."""
+        return touched(self._partitions)
+
+    def _pruned_by(self, judged: DataFrame) -> list[Partition]:
+        return partition_columns(self._flow.table.partition_by, judged.columns) if self._flow.keys else []
 
     def _first_of_each_key(self, good: DataFrame) -> DataFrame:
         """First position wins within the batch; a key that the table has already is a duplicate. Both are counted."""
@@ -148,3 +195,11 @@ class JudgedBatch(Batch):
     def _keep(self, frame: DataFrame) -> DataFrame:
         self._kept.append(frame.persist(self._level))
         return frame
+
+
+def _beside(judged: DataFrame, broken: DataFrame, reasons: Column, filtered: Column | None = None) -> DataFrame:
+    """Rows that never became columns of the table: only their raw form and the reasons are known."""
+    known = {CARRIED: col(CARRIED), REASONS: reasons, WARNED: array()}
+    known |= {FILTERED: filtered} if filtered is not None else {}
+    columns = [known.get(one.name, lit(None)).cast(one.dataType).alias(one.name) for one in judged.schema]
+    return judged.unionByName(broken.select(*columns))

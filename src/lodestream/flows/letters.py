@@ -5,13 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
+from typing import Protocol
 
 from lodestream.tables.snapshot import Snapshot, Stamp
-from lodestream.tables.store import TableStore
 
+SUFFIX = "__dead"
+# In the batch's own snapshot: the attempt whose letters belong to it, and up to where all letters are decided.
+OWN = "dead"
+SETTLED = "dead-settled"
 # In a dead-letter snapshot: the name of the attempt, and the place of the table's `main` that it was built on.
 ATTEMPT = "attempt"
 BASE = "base"
+
+
+class History(Protocol):
+    """What is asked of a table: a store that a run has open, or a view of the catalog."""
+
+    def head(self) -> Snapshot | None: ...
+    def place(self) -> str: ...
+    def ancestors(self, start: Snapshot | None) -> Iterator[Snapshot]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +38,7 @@ class Verdict:
     """The newest dead-letter snapshot up to which everything is decided."""
 
 
-def judge_letters(dead: TableStore, main: TableStore, own: str, settled: str) -> Verdict:
+def judge_letters(dead: History, main: History, own: str, settled: str) -> Verdict:
     """Hold the letters against the table's history; `own` and `settled` are the notes in its stamps."""
     orphans: list[str] = []
     pending: list[str] = []
@@ -46,16 +58,16 @@ def judge_letters(dead: TableStore, main: TableStore, own: str, settled: str) ->
     return Verdict(tuple(orphans), tuple(pending), beyond, mark)
 
 
-def _last_note(main: TableStore, key: str) -> str | None:
+def _last_note(main: History, key: str) -> str | None:
     stamp = next(_stamps(main), None)
     return stamp.notes.get(key) if stamp else None
 
 
-def _stamps(main: TableStore) -> Iterator[Stamp]:
+def _stamps(main: History) -> Iterator[Stamp]:
     return (one.stamp for one in main.ancestors(main.head()) if one.stamp is not None)
 
 
-def _since(dead: TableStore, settled: str | None) -> tuple[list[Snapshot], bool]:
+def _since(dead: History, settled: str | None) -> tuple[list[Snapshot], bool]:
     """Newest first, down to what was settled; False when that has expired and older ones may be among them."""
     mark = None if settled is None else int(settled)
     found: list[Snapshot] = []
@@ -67,7 +79,7 @@ def _since(dead: TableStore, settled: str | None) -> tuple[list[Snapshot], bool]
     return found, not found or found[-1].parent == mark
 
 
-def _published(letter: Stamp, main: TableStore, own: str, complete: bool) -> bool:
+def _published(letter: Stamp, main: History, own: str, complete: bool) -> bool:
     for stamp in _stamps(main):
         if stamp.notes.get(own) == letter.notes[ATTEMPT]:
             return True

@@ -4,29 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from typing import Protocol
 
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import col, struct
 
-from lodestream.contracts import Contract
+from lodestream.contracts import Contract, Field
+from lodestream.contracts.compatibility import changes
+from lodestream.errors import ContractError
 from lodestream.flows.bronze import AppendBatch
 from lodestream.flows.dead import DeadLetters
+from lodestream.flows.envelope import EVENT, records
+from lodestream.flows.evolving import evolve_table
 from lodestream.flows.filtered import FilteredBatch
-from lodestream.flows.flow import Batch, Flow, Span
+from lodestream.flows.flow import Batch, Flow, Published, Span
 from lodestream.flows.judge import CARRIED, ERROR, Judge
 from lodestream.flows.judged import JudgedBatch
 from lodestream.flows.limits import LimitWatch
-from lodestream.flows.shape import ddl_of
+from lodestream.flows.promise import Promise
+from lodestream.flows.raising import raised_by_row
+from lodestream.flows.unknown import UnknownFields
 from lodestream.flows.usercode import transform
 from lodestream.pipeline import Table
 from lodestream.sources.source import Source
+from lodestream.tables.evolving import spelt
 from lodestream.tables.iceberg import IcebergStore
 from lodestream.tables.lake import Lake
+from lodestream.tables.publish import Base, Writer
 
 Decoder = Callable[[DataFrame], DataFrame]
 
 
+class Edits(Protocol):
+    """The declared contract, which a person may edit while the table runs."""
+
+    def changed(self) -> bool:
+        """Whether it may be another one than at the last call."""
+
+    def load(self) -> tuple[Contract | None, Decoder | None, Promise | None]:
+        """The contract as it is now and what depends on it. Raises `ContractError`."""
+
+
 class SilverFlow(Flow):
+    # Whether a judged batch stays what it is when the table moves: then a replay need not judge again.
+    steady = True
+
     def __init__(
         self,
         lake: Lake,
@@ -38,6 +60,7 @@ class SilverFlow(Flow):
         lookups: Sequence[str] = (),
         contract: Contract | None = None,
         decode: Decoder | None = None,
+        edits: Edits | None = None,
     ) -> None:
         super().__init__(lake, table, run, sources)
         self.inputs = tuple(inputs)
@@ -45,35 +68,86 @@ class SilverFlow(Flow):
         self.contract = contract
         self.decode = decode
         self.dead = DeadLetters(lake, self.name, run)
-        self.limits = LimitWatch(self.name, contract) if contract else None
+        self.limits = LimitWatch(self.name, contract, table.expectations)
         self.keys = table.keys or (contract.keys if contract else ())
+        self._careful = False
+        self._edits = edits
+        self.unknown = UnknownFields(decode)
 
     def drives(self, source: Source) -> bool:
         return source.name not in self.lookups
 
     def create(self) -> IcebergStore:
-        ddl = self.contract.ddl() if self.contract else ddl_of(self._shape().schema, without=[CARRIED])
-        return self.lake.open(
+        wanted = self.contract or self._of_function()
+        store = self.lake.open(
             self.name,
-            ddl,
+            wanted.ddl(),
             partition_by=self.table.partition_by,
             properties=dict(self.table.properties),
             comment=self.table.description or (self.contract.description if self.contract else None),
         )
+        self._evolve(wanted)
+        store.refresh()
+        return store
+
+    @property
+    def tables(self) -> Sequence[str]:
+        """The tables that have the contract's columns."""
+        return (self.name,)
+
+    def step(self, rows: int) -> Published | None:
+        if self._edits is not None and self._edits.changed():
+            self._reread(self._edits)
+        return super().step(rows)
+
+    def visit(self) -> None:
+        """Open the table beside the run that keeps it: instead of `prepare`, for a batch that moves no positions."""
+        if self.promise is not None:
+            self.promise.check(self.lake, self.name)
+        self._writer = Writer(self.create(), self.run, alone=False)
+        self._careful = True
+        self.dead = DeadLetters(self.lake, self.name, self.run, guest=True)
+
+    def leave(self) -> None:
+        """After `visit`: nothing of the guest stays behind."""
+        self.writer.store.drop(self.writer.branch)
+        self.dead.leave()
 
     def make(self, span: Span) -> Batch:
         frames = {source.name: source.read(span.since[source.name], span.to[source.name]) for source in self.sources}
         if self.judges:
             self.dead.settle(self.writer.store)
-            return JudgedBatch(self, frames, span)
+        return self.batch(frames, span)
+
+    def judged(self, frames: Mapping[str, DataFrame], span: Span) -> JudgedBatch:
+        """The given inputs turned into rows and held against the contract; a replay gives the rows of dead letters."""
+        return JudgedBatch(self, frames, span)
+
+    def batch(self, frames: Mapping[str, DataFrame], span: Span) -> Batch:
+        if self.judges:
+            return self.judged(frames, span)
+        frames = {name: records(frame) for name, frame in frames.items()}
         if self.table.filters:
             return FilteredBatch(self.lake, self.name, self.transformed(frames), self.table.filters, span.rows)
         return AppendBatch(self.lake, self.name, self.transformed(frames), span.rows, exact=False)
 
+    def _run_batch(self, base: Base, span: Span, began: float, *, decision: str | None = None) -> Published:
+        """A batch that is written in one pass is judged row by row after all when its code raises on a row."""
+        try:
+            return super()._run_batch(base, span, began, decision=decision)
+        except Exception as error:
+            if self.judges or raised_by_row(error) is None or self.explain(error) is not None:
+                raise
+        self._careful = True
+        try:
+            return super()._run_batch(base, span, began, decision=decision)
+        finally:
+            self._careful = False
+
     @property
     def judges(self) -> bool:
         """Whether rows may turn out to be dead letters or duplicates."""
-        return bool(self.contract or self.decode or self.keys or self.table.expectations)
+        return self._careful or bool(self.contract or self.decode or self.keys or self.table.expectations)
 
     @property
     def driving(self) -> str:
@@ -81,12 +155,55 @@ class SilverFlow(Flow):
 
     @cached_property
     def judge(self) -> Judge:
-        arrival = f"{CARRIED}.timestamp" if self.decode else None
-        return Judge(self.name, self.contract, self.table.filters, self.table.expectations, arrival, self.keys)
+        return Judge(
+            self.name, self.contract, self.table.filters, self.table.expectations, self.arrival, self.keys
+        )  # fmt: skip
+
+    @cached_property
+    def arrival(self) -> str | None:
+        """When an event reached the broker; for files, when the file was written."""
+        if self.decode is None:
+            return None
+        return f"{CARRIED}.timestamp" if "timestamp" in self.lake.whole(self.driving).columns else f"{CARRIED}.modified"
 
     def transformed(self, frames: Mapping[str, DataFrame]) -> DataFrame:
         ordered = {name: frames[name] for name in self.inputs}
-        return transform(self.lake.spark, self.table, ordered)
+        return transform(self.lake.spark, self.table, ordered, (self.driving, CARRIED) if self.judges else None)
+
+    def _reread(self, edits: Edits) -> None:
+        """The contract was edited while we run. One that cannot be read changes nothing until it can."""
+        try:
+            contract, decode, promise = edits.load()
+        except ContractError as error:
+            self.notice("contract.unreadable", what=error.what, why=error.why)
+            return
+        if contract is None or contract == self.contract:
+            return
+        if self._writer is not None:
+            if promise is not None:
+                promise.check(self.lake, self.name)
+            self._evolve(contract)
+            if promise is not None:
+                promise.record(self.lake.store(self.name))
+        self.contract, self.decode, self.promise = contract, decode, promise
+        self.keys = self.table.keys or contract.keys
+        self.limits = LimitWatch(self.name, contract, self.table.expectations)
+        self.unknown = UnknownFields(decode)
+        for derived in ("judge", "columns"):
+            self.__dict__.pop(derived, None)
+
+    def _evolve(self, wanted: Contract) -> None:
+        before = self.contract if self.contract != wanted else None
+        told = [str(change) for change in changes(before, wanted)] if before else []
+        steps = {name: evolve_table(self.lake, name, wanted) for name in self.tables}
+        if told or any(steps.values()):
+            taken = [str(step) for step in steps[self.name]]
+            self.notice("schema-change", contract=wanted.title, steps=taken, changes=told)
+
+    def _of_function(self) -> Contract:
+        """Without a contract, the columns are those that the function gives."""
+        fields = [one for one in self._shape().schema if one.name != CARRIED]
+        return Contract(self.table.short, "0", tuple(Field(one.name, spelt(one.dataType)) for one in fields))
 
     def _shape(self) -> DataFrame:
         """The declared rows over empty inputs: only their columns count."""
@@ -99,5 +216,5 @@ class SilverFlow(Flow):
         if self.decode is not None:
             return self.decode(rows).drop(ERROR)
         if self.judges:
-            return rows.withColumn(CARRIED, struct(*[col(f"`{name}`") for name in rows.columns]))
+            return rows.withColumn(CARRIED, struct(*[col(f"`{name}`") for name in rows.columns])).drop(EVENT)
         return rows

@@ -15,18 +15,24 @@ from lodestream.errors import UserCodeError
 from lodestream.pipeline import Table
 
 
-def transform(spark: SparkSession, table: Table, frames: Mapping[str, DataFrame]) -> DataFrame:
-    """The declared rows over the given inputs, keyed by the inputs' full names in declared order."""
+def transform(
+    spark: SparkSession, table: Table, frames: Mapping[str, DataFrame], carried: tuple[str, str] | None = None
+) -> DataFrame:
+    """The declared rows over the given inputs, keyed by the inputs' full names in declared order.
+
+    `carried` names an input and the column of it that must come out again beside each row.
+    """
     if table.sql is not None:
-        return run_query(spark, table, table.sql, frames)
+        sql = _carrying(table.sql, *carried) if carried else table.sql
+        return _kept(table, run_query(spark, table, sql, frames), carried)
     if table.function is None:
         raise UserCodeError(f"{table.name} declares neither a function nor a query")
     try:
         result = table.function(*frames.values())
     except Exception as error:
         raise UserCodeError(
-            f"{table.name}: {type(error).__name__} in {_where(table)}",
-            why="".join(traceback.format_exception(error)).strip(),
+            f"{_own_traceback(error)}\n{table.name}: {type(error).__name__} in {_where(table)}",
+            why="the declared function raised before Spark read a row",
             fix="correct the function; nothing of the batch was published",
         ) from error
     if not isinstance(result, DataFrame):
@@ -34,7 +40,40 @@ def transform(spark: SparkSession, table: Table, frames: Mapping[str, DataFrame]
             f"{table.name}: {_where(table)} returned {type(result).__name__}, not a DataFrame",
             fix="return the DataFrame at the end of the function",
         )
-    return result
+    return _kept(table, result, carried)
+
+
+def _kept(table: Table, rows: DataFrame, carried: tuple[str, str] | None) -> DataFrame:
+    if carried is not None and carried[1] not in rows.columns:
+        raise UserCodeError(
+            f"{table.name}: {_where(table)} drops the column {carried[1]}",
+            why="it holds the raw row: without it no row that is refused could be kept, counted and replayed",
+            fix=f'select it too, as in select("id", "{carried[1]}"), or begin with select("*", ...)',
+        )
+    return rows
+
+
+def _carrying(sql: str, name: str, column: str) -> str:
+    """The query with the column beside what it selects, wherever it reads the input directly."""
+    tree = parse_one(sql, dialect="spark")
+    outer = [tree] if isinstance(tree, exp.Select) else list(tree.find_all(exp.Select))
+    for select in outer if isinstance(tree, exp.Select | exp.SetOperation) else []:
+        source = next((one for one in _read_by(select) if ".".join(part.name for part in one.parts) == name), None)
+        named = {one.alias_or_name for one in select.expressions}
+        if source is not None and not select.is_star and column not in named:
+            select.select(exp.column(column, table=source.alias or source.name), copy=False)
+    return tree.sql(dialect="spark")
+
+
+def _read_by(select: exp.Select) -> list[exp.Table]:
+    sources = [select.args.get("from_") or select.args.get("from"), *(select.args.get("joins") or [])]
+    return [one.this for one in sources if one is not None and isinstance(one.this, exp.Table)]
+
+
+def _own_traceback(error: Exception) -> str:
+    """From the user's function on: the frames that led there are ours."""
+    frames = error.__traceback__.tb_next if error.__traceback__ else None
+    return "".join(traceback.format_exception(type(error), error, frames)).strip()
 
 
 def run_query(spark: SparkSession, table: Table, sql: str, frames: Mapping[str, DataFrame]) -> DataFrame:

@@ -80,6 +80,11 @@ class TableView:
             yield current
             current = self.snapshot(current.parent) if current.parent is not None else None
 
+    def place(self) -> str:
+        """Where `main` is, and since when, as the publish protocol says it."""
+        moves = self.table.metadata.snapshot_log
+        return f"{moves[-1].snapshot_id}@{moves[-1].timestamp_ms}" if moves else ""
+
     def last_stamped(self) -> Snapshot | None:
         return next((one for one in self.ancestors(self.head()) if one.stamp is not None), None)
 

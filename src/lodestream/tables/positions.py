@@ -30,6 +30,15 @@ def last_stamped(store: TableStore) -> Snapshot | None:
     return None
 
 
+def last_kept(store: TableStore) -> Snapshot | None:
+    """The last batch of a run that keeps the table; guests on top of it are no other writer."""
+    stamped = last_stamped(store)
+    for snapshot in store.ancestors(stamped):
+        if snapshot.stamp is not None and not snapshot.stamp.guest:
+            return snapshot
+    return None
+
+
 def contains(store: TableStore, snapshot_id: int) -> bool:
     """Whether `main` reaches the snapshot: the only proof that it was published."""
     return any(snapshot.id == snapshot_id for snapshot in store.ancestors(store.head()))

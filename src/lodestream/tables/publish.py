@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from lodestream.errors import AnotherWriter, CatalogUnavailable, OutcomeUnknown
 from lodestream.failpoints import reach
-from lodestream.tables.positions import contains, last_stamped
+from lodestream.tables.positions import contains, last_kept, last_stamped
 from lodestream.tables.snapshot import Snapshot, Stamp
 from lodestream.tables.store import MAIN, Refused, TableStore
 
@@ -45,7 +45,8 @@ class Staged:
 class Writer:
     """Publishes the batches of one run to one table.
 
-    `alone=False` is for a sibling table, such as dead letters: there the main table decides which run goes on.
+    `alone=False` is for a guest, and for a sibling table such as dead letters: there the main table decides which run
+    goes on.
     """
 
     def __init__(self, store: TableStore, run: str, *, patience: float = 60.0, alone: bool = True) -> None:
@@ -72,7 +73,7 @@ class Writer:
                 fix="retry: creation completes itself",
             )
         stamped = None if adopt else last_stamped(self._store)
-        self._still_alone(stamped)
+        self._still_alone(None if adopt else last_kept(self._store))
         return Base(head.id, self._store.place(), stamped.stamp if stamped else None)
 
     def stage(self, base: Base, stamp: Stamp, write: Callable[[str, dict[str, str]], None]) -> Staged:
@@ -153,10 +154,10 @@ class Writer:
         self._store.refresh()
         if contains(self._store, staged.snapshot.id):
             return
-        current = last_stamped(self._store)
+        current = last_kept(self._store)
         ours = {snapshot.id for snapshot in self._store.ancestors(staged.snapshot)}
         if current is None or current.id in ours:
-            # Maintenance on top of what we built on, or an operator's rollback: no other run made progress.
+            # Maintenance or a guest on top of what we built on, or a rollback: no other run made progress.
             raise Moved(self._store.name)
         if not self._alone or (current.stamp is not None and current.stamp.run == self._run):
             # A sibling of the main table, or our own publication whose answer was lost and that landed late.

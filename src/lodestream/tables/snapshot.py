@@ -10,6 +10,8 @@ from typing import Any
 Positions = Mapping[str, Any]
 
 PREFIX = "lode."
+# The note of a batch that leaves the positions as they are, such as a replay of dead letters.
+GUEST = "guest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,11 @@ class Stamp:
     def asof(self) -> float | None:
         """Epoch seconds up to which the table holds everything its sources had."""
         return float(self.notes["asof"]) if "asof" in self.notes else None
+
+    @property
+    def guest(self) -> bool:
+        """Whether this batch came beside the run that keeps the table: it made no progress in the input."""
+        return GUEST in self.notes
 
     def properties(self) -> dict[str, str]:
         """As snapshot properties: positions ride in the snapshot, or a crash between two writes would double rows."""

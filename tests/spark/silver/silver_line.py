@@ -93,6 +93,8 @@ class SilverLine:
         run = f"run{next(_runs)}"
         builder = Builder(self.project, self.spark, run, "nowhere:1")
         made = {table.name: builder.flow(table) for table in self.project.graph if table.name != EVENTS}
+        if EVENTS not in self.project.graph:
+            return made
         lake = Lake(self.spark.newSession(), self.lake.catalog)
         bronze = BronzeFlow(lake, self.project.graph[EVENTS], run, SentEvents(lake.spark, self.sent), BRONZE_DDL)
         return {EVENTS: bronze, **made}

@@ -1,0 +1,100 @@
+"""Dead letters on a terminal."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from lodestream.recovery.letters import Letter, Letters
+    from lodestream.recovery.replay import Replayed
+
+_STYLES = {"open": "yellow", "replayed": "green", "discarded": "dim", "pending": "cyan"}
+_ID = 8
+_MOST_REASONS = 5
+_MOST_BYTES = 4096
+
+
+def letters_table(found: Letters) -> Table:
+    counted = ", ".join(f"{count:,} {state}" for state, count in found.states.items())
+    title = Text(found.table, style="bold").append(f": {counted}", style="not bold")
+    shown = Table(box=None, pad_edge=False, header_style="bold", title=title, title_justify="left")
+    for name in ("id", "dead at", "batch", "from", "state"):
+        shown.add_column(name, no_wrap=True)
+    shown.add_column("reasons", overflow="fold")
+    for one in found.found:
+        state = Text(one.state, style=_STYLES[one.state])
+        batch = "" if one.batch is None else f"{one.batch:,}"
+        when = one.dead_at.astimezone().strftime("%m-%d %H:%M:%S")
+        shown.add_row(one.letter[:_ID], when, batch, one.place, state, "; ".join(one.reasons))
+    if found.total > len(found.found):
+        shown.caption = f"the newest {len(found.found):,} of {found.total:,}; --limit shows more"
+        shown.caption_justify = "left"
+    return shown
+
+
+def letter_text(one: Letter) -> Text:
+    text = Text(f"letter {one.letter}", style="bold").append(f" {one.state}", style=f"not bold {_STYLES[one.state]}")
+    lines = [("from", one.place), ("batch", f"{one.batch} of run {one.run}"), ("dead at", one.dead_at.isoformat())]
+    if one.contract:
+        lines.append(("contract", one.contract))
+    if one.decided_at:
+        by = f" by batch {one.decided_by}" if one.decided_by else ""
+        lines.append((one.state, f"{one.decided_at.isoformat()}{by}{f': {one.note}' if one.note else ''}"))
+    lines += [("reason", reason) for reason in one.reasons]
+    lines += [(f"header {key}", _bytes(value)) for key, value in one.headers]
+    lines += [("key", _bytes(one.key))] if one.key is not None else []
+    lines.append(("value", _bytes(one.value)))
+    for label, line in lines:
+        text.append(f"\n  {label}: ", style="default bold").append(line, style="default not bold")
+    return text.append("\n")
+
+
+def letter_json(one: Letter) -> dict[str, Any]:
+    """Bytes as text, or as `{"base64": ...}` where they are none."""
+    shown = {field.name: getattr(one, field.name) for field in fields(one)}
+    headers = [{"key": key, "value": _json_bytes(value)} for key, value in one.headers]
+    return {**shown, "key": _json_bytes(one.key), "value": _json_bytes(one.value), "headers": headers}
+
+
+def replayed_text(done: Replayed) -> Text:
+    would = "would pass" if done.dry_run else "replayed"
+    passing = done.chosen - done.failing if done.dry_run else done.replayed
+    rows = "".join(
+        f", {done.rows[name]:,} {word}"
+        for name, word in (("out", "rows"), ("duplicates", "duplicates"), ("filtered", "filtered out"))
+        if done.rows[name]
+    )
+    text = Text(f"{done.table}: {passing:,} of {done.chosen:,} letters {would}{rows}")
+    if done.failing:
+        text.append(f"; {done.failing:,} stay open")
+    for reason, count in done.reasons.most_common(_MOST_REASONS):
+        text.append(f"\n  {count:,}: ", style="bold").append(reason)
+    return text
+
+
+def _json_bytes(value: bytes | None) -> str | dict[str, str] | None:
+    try:
+        return None if value is None else value.decode()
+    except UnicodeDecodeError:
+        return {"base64": b64encode(value or b"").decode()}
+
+
+def _bytes(value: bytes | None) -> str:
+    """Text where it is text, JSON spelt out, everything else as Python spells bytes."""
+    if value is None:
+        return "null"
+    shown, more = value[:_MOST_BYTES], f" ... {len(value):,} bytes in all" if len(value) > _MOST_BYTES else ""
+    try:
+        text = shown.decode() if not more else shown.decode(errors="ignore")
+    except UnicodeDecodeError:
+        return f"{shown!r}{more}"
+    try:
+        return json.dumps(json.loads(text), ensure_ascii=False) + more
+    except ValueError:
+        return (text if text.isprintable() and text else repr(shown)) + more

@@ -1,0 +1,1 @@
+"""What operators do to tables that run: replay, discard, and later rewind, backfill and erase."""

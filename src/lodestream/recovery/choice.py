@@ -1,0 +1,59 @@
+"""Which dead letters an operator means."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+from lodestream.config.duration import parse_duration
+from lodestream.errors import ConfigError
+
+State = Literal["open", "replayed", "discarded", "pending"]
+STATES: tuple[State, ...] = ("open", "replayed", "discarded", "pending")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Filters that all must hold; an empty choice means every letter. `reason` is a part of any of its reasons."""
+
+    letters: tuple[str, ...] = ()
+    reason: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    batch: int | None = None
+    limit: int | None = None
+
+    @property
+    def everything(self) -> bool:
+        return self == Choice(limit=self.limit)
+
+
+def parse_moment(text: str, *, now: datetime | None = None) -> datetime:
+    """`2024-01-31`, `2024-01-31T10:00:00Z` (UTC unless it says otherwise), or how long ago: `15 min`."""
+    try:
+        return (now or datetime.now(UTC)) - timedelta(seconds=parse_duration(text))
+    except ValueError:
+        pass
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise ConfigError(
+            f'"{text}" is no time',
+            why="it is neither a date, nor a date and time, nor a duration",
+            fix='write 2024-01-31, 2024-01-31T10:00:00Z or "15 min" (ago)',
+        ) from None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def check_letters(letters: tuple[str, ...]) -> tuple[str, ...]:
+    """Ids may be shortened, as far as they are ids at all."""
+    for one in letters:
+        if not re.fullmatch(r"[0-9a-f]{4,32}", one):
+            raise ConfigError(
+                f'"{one}" is no id of a dead letter',
+                why="ids are 4 to 32 characters of 0-9 and a-f",
+                fix="`lode dead list TABLE` shows them",
+            )
+    return letters

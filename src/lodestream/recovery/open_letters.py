@@ -1,0 +1,66 @@
+"""The open letters of a table, at one snapshot of its dead-letter table."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.functions import broadcast, col, exists, expr, lit, lower
+
+from lodestream.flows.dead import Survey
+from lodestream.flows.envelope import EVENT
+from lodestream.flows.letters import SUFFIX
+from lodestream.recovery.choice import Choice
+from lodestream.tables.lake import Lake
+
+# One event may have several letters. Its coordinates alone would not do: a recreated topic counts from 0 again.
+_PARTS = ("topic", "partition", "offset", "file", "row", "unix_micros(timestamp)", "xxhash64(value)")
+_EVENT = f"CASE WHEN offset IS NULL AND file IS NULL THEN letter ELSE concat_ws('|', {', '.join(_PARTS)}) END"
+
+
+class OpenLetters:
+    def __init__(self, lake: Lake, table: str, survey: Survey) -> None:
+        self._lake = lake
+        self.snapshot = survey.snapshot
+        rows = lake.whole(table + SUFFIX, survey.snapshot)
+        if survey.undecided:
+            # An unknown attempt is one of a discard, which counts at once.
+            rows = rows.where(~col("attempt").isin(*survey.undecided) | col("attempt").isNull())
+        decided = rows.where(col("state") != "open").select("letter").distinct()
+        self.all = (
+            rows.where(col("state") == "open").join(decided, "letter", "left_anti").withColumn(EVENT, expr(_EVENT))
+        )
+
+    def chosen(self, choice: Choice) -> DataFrame:
+        found = self.all.where(_condition(choice))
+        return found if choice.limit is None else found.orderBy("dead_at", "letter").limit(choice.limit)
+
+    def of_events(self, events: DataFrame) -> DataFrame:
+        """Every open letter of these events: an event is replayed as a whole."""
+        return self.all.join(broadcast(events), EVENT, "left_semi")
+
+    def named(self, events: list[str]) -> DataFrame:
+        # As Arrow: rows of Python objects would start Python workers, for this alone.
+        names = pa.table({EVENT: pa.array(events, pa.string())})
+        return self._lake.spark.createDataFrame(names)
+
+
+def in_bucket(number: int, of: int) -> Column:
+    """A share of the events, the same each time."""
+    return lit(True) if of == 1 else expr(f"pmod(xxhash64({EVENT}), {of}) = {number}")
+
+
+def _condition(choice: Choice) -> Column:
+    held = lit(True)
+    if choice.letters:
+        named = lit(False)
+        for one in choice.letters:
+            named = named | col("letter").startswith(one)
+        held = held & named
+    if choice.reason is not None:
+        wanted = choice.reason.lower()
+        held = held & exists(col("reasons"), lambda reason: lower(reason).contains(wanted))
+    if choice.since is not None:
+        held = held & (col("dead_at") >= lit(choice.since))
+    if choice.until is not None:
+        held = held & (col("dead_at") < lit(choice.until))
+    return held if choice.batch is None else held & (col("batch") == choice.batch)

@@ -1,0 +1,122 @@
+"""Dead letters judged again by the flow as it is now: which events pass, and why the others do not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql.functions import col, collect_list, count, flatten, lit
+
+from lodestream.errors import AuditFailed
+from lodestream.flows.envelope import EVENT, restored
+from lodestream.flows.flow import Batch, Span
+from lodestream.flows.judge import CARRIED, REASONS
+from lodestream.flows.judged import JudgedBatch
+from lodestream.flows.silver import SilverFlow
+from lodestream.recovery.open_letters import OpenLetters
+
+_NO_ROW = "the function gives no row for it"
+_PARTLY = "the event gives more rows than it has letters: some are in the table, and without keys they would come twice"
+
+
+@dataclass(frozen=True, slots=True)
+class Failing:
+    """Letters of one event that stay open: what they said before, and what stands against them now."""
+
+    letters: tuple[str, ...]
+    before: tuple[str, ...]
+    now: tuple[str, ...]
+
+
+class Trial:
+    """One share of the chosen letters. `release` it when done."""
+
+    def __init__(self, flow: SilverFlow, letters: OpenLetters, events: DataFrame) -> None:
+        self._flow = flow
+        self._open = letters
+        self._letters = letters.of_events(events)
+        self._held = _held(self._letters)
+        self._batches: list[Batch] = []
+        self._passed: list[str] = []
+        self.failing: tuple[Failing, ...] = ()
+        self.letters = sum(len(ids) for ids, _ in self._held.values())
+        if self._held:
+            self._judge()
+
+    @property
+    def passing(self) -> int:
+        """How many letters may be replayed."""
+        return self.letters - sum(len(one.letters) for one in self.failing)
+
+    @property
+    def passed(self) -> DataFrame:
+        return self._letters.join(self._named(self._passed), EVENT, "left_semi")
+
+    def batch(self) -> Batch:
+        """The rows of the events that pass, and nothing else."""
+        return self._batches[0] if not self.failing else self._only_passed()
+
+    def release(self) -> None:
+        for batch in self._batches:
+            batch.release()
+
+    def _judge(self) -> None:
+        trial = self._make(self._raw(), len(self._held))
+        verdicts = _verdicts(trial.judged)
+        self.failing = tuple(
+            Failing(ids, before, now)
+            for event, (ids, before) in self._held.items()
+            if (now := self._objections(verdicts.get(event), len(ids)))
+        )
+        stopped = {letter for one in self.failing for letter in one.letters}
+        self._passed = [event for event, (ids, _) in self._held.items() if stopped.isdisjoint(ids)]
+
+    def _objections(self, verdict: tuple[int, tuple[str, ...]] | None, letters: int) -> tuple[str, ...]:
+        if verdict is None:
+            return (_NO_ROW,)
+        rows, reasons = verdict
+        return reasons or ((_PARTLY,) if rows > letters and not self._flow.keys else ())
+
+    def _only_passed(self) -> Batch:
+        made = self._make(self._raw().join(self._named(self._passed), EVENT, "left_semi"), len(self._passed))
+        if made.counts["dead"]:
+            raise AuditFailed(
+                f"{self._flow.name}: {made.counts['dead']:,} rows failed that passed a moment ago",
+                why="the declared function gives other rows each time it runs (random values, the clock)",
+                fix="make the function depend on its inputs alone",
+            )
+        return made
+
+    def _make(self, raw: DataFrame, events: int) -> JudgedBatch:
+        lake, flow = self._flow.lake, self._flow
+        # A letter holds the row of the driving input; another stream has nothing new to say.
+        frames = {name: lake.whole(name) if name in flow.lookups else lake.whole(name).limit(0) for name in flow.inputs}
+        frames[flow.driving] = raw
+        made = flow.judged(frames, Span({}, {}, events))
+        self._batches.append(made)
+        return made
+
+    def _raw(self) -> DataFrame:
+        schema = self._flow.lake.whole(self._flow.driving).schema
+        return restored(self._letters.dropDuplicates([EVENT]), schema, [EVENT])
+
+    def _named(self, events: list[str]) -> DataFrame:
+        return self._open.named(events)
+
+
+def _held(letters: DataFrame) -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Per event the ids of its letters, and their reasons."""
+    grouped = letters.groupBy(EVENT).agg(
+        collect_list("letter").alias("ids"), flatten(collect_list("reasons")).alias("reasons")
+    )
+    return {row[EVENT]: (tuple(row.ids), tuple(row.reasons)) for row in grouped.toLocalIterator()}
+
+
+def _verdicts(judged: DataFrame) -> Mapping[str, tuple[int, tuple[str, ...]]]:
+    """Per event how many rows it gives now, and everything that stands against them."""
+    grouped = judged.groupBy(col(f"{CARRIED}.{EVENT}").alias(EVENT)).agg(
+        count(lit(1)).alias("rows"),
+        flatten(collect_list(REASONS)).alias("reasons"),
+    )
+    return {row[EVENT]: (row.rows, tuple(dict.fromkeys(row.reasons))) for row in grouped.toLocalIterator()}

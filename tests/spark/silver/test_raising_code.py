@@ -1,0 +1,106 @@
+"""Code that raises on a row costs that row; code that raises on the batch stops the flow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+from silver_line import SilverLine, balanced
+
+from lodestream import Json, Kafka, Pipeline
+from lodestream.errors import UserCodeError
+from lodestream.recovery.choice import Choice
+from lodestream.recovery.replay import Replay
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Make = Callable[[Pipeline], SilverLine]
+DEAD = "silver.orders__dead"
+
+
+def shop(worth: Callable[[DataFrame], DataFrame]) -> Pipeline:
+    pipeline = Pipeline("shop")
+    pipeline.bronze("events", Kafka("events"))
+
+    @pipeline.silver(decode=Json("id bigint, cents string"))
+    def orders(events: DataFrame) -> DataFrame:
+        return worth(events)
+
+    query = "SELECT id, cents div (id - 13) AS per_item FROM silver.orders"
+    pipeline.silver("items", sql=query, filters={"not free": "per_item <> 0"})
+
+    return pipeline
+
+
+def in_python(events: DataFrame) -> DataFrame:
+    from pyspark.sql.functions import udf
+
+    @udf("bigint")
+    def cents(text: str) -> int:
+        return int(text)
+
+    return events.withColumn("cents", cents("cents"))
+
+
+def in_sql(events: DataFrame) -> DataFrame:
+    return events.selectExpr("id", "cast(cents AS bigint) AS cents", "_lode")
+
+
+def test_a_row_that_raises_is_a_dead_letter_and_the_batch_goes_on(line: Make) -> None:
+    shop_line = line(shop(in_python))
+    shop_line.send(*[{"id": number, "cents": "x" if number in (7, 31) else "500"} for number in range(40)], b"{")
+    done = shop_line.run()
+    assert shop_line.column("silver.orders", "id") == [one for one in range(40) if one not in (7, 31)]
+    reasons = [reasons for (reasons,) in shop_line.rows(DEAD, "reasons")]
+    raised = ["raised: ValueError: invalid literal for int() with base 10: 'x'"]
+    assert sorted(reasons) == [["json: malformed at byte 1"], raised, raised]
+    # Silver without a contract has dead letters too, once its query raises: id 13 divides by zero.
+    (letter,) = shop_line.rows("silver.items__dead", "reasons", "value")
+    assert "DIVIDE_BY_ZERO" in letter[0][0]
+    assert b'"id":13' in letter[1]
+    assert all(balanced(batches) for batches in done.values())
+    assert done["silver.items"][0].rows["dead"] == 1
+    # After a fix of the code the letters are replayed.
+    shop_line.declare(shop(lambda events: in_sql(events.replace("x", "100"))))
+    assert Replay(shop_line.flows()["silver.orders"], Choice(reason="raised")).run().replayed == 2
+    assert shop_line.column("silver.orders", "id") == list(range(40))
+
+
+def test_a_bad_cast_in_sql_is_a_dead_letter(line: Make) -> None:
+    shop_line = line(shop(in_sql))
+    shop_line.send(*[{"id": number, "cents": "x" if number == 3 else "5"} for number in range(8)])
+    flows = shop_line.flows()
+    shop_line.run({name: flows[name] for name in ("bronze.events", "silver.orders")})
+    ((reasons,),) = shop_line.rows(DEAD, "reasons")
+    assert "CAST_INVALID_INPUT" in reasons[0]
+
+
+def test_code_that_raises_on_every_row_stops_with_the_users_traceback_first(line: Make) -> None:
+    shop_line = line(shop(in_python))
+    shop_line.send(*[{"id": number, "cents": "x"} for number in range(150)])
+    flows = shop_line.flows()
+    flows["bronze.events"].step(1000)
+    with pytest.raises(UserCodeError) as stopped:
+        flows["silver.orders"].step(1000)
+    assert stopped.value.what.startswith("Traceback")
+    assert "test_raising_code.py" in stopped.value.what.splitlines()[1]
+    assert "worker.py" not in stopped.value.what
+    assert "up to 100 rows" in (stopped.value.why or "")
+
+
+def test_code_that_raises_on_the_batch_stops_with_the_users_traceback_first(line: Make) -> None:
+    def broken(events: DataFrame) -> DataFrame:
+        raise KeyError("no such zone")
+
+    shop_line = line(shop(broken))
+    shop_line.send({"id": 1, "cents": "5"})
+    flows = shop_line.flows()
+    flows["bronze.events"].step(1000)
+    with pytest.raises(UserCodeError) as stopped:
+        flows["silver.orders"].step(1000)
+    lines = stopped.value.what.splitlines()
+    assert lines[0].startswith("Traceback")
+    assert "lodestream/flows" not in stopped.value.what
+    assert lines[-1].startswith("silver.orders: KeyError in test_raising_code.py")

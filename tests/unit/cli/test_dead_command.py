@@ -1,0 +1,149 @@
+"""`lode dead list` and `show` on real Iceberg tables, without a JVM."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog import Catalog, load_catalog
+
+from lodestream.config import load_config
+from lodestream.starter import write_project
+
+NOON = datetime(2024, 1, 31, 12, tzinfo=UTC)
+HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+SCHEMA = pa.schema(
+    [
+        ("letter", pa.string()), ("key", pa.binary()), ("value", pa.binary()), ("headers", HEADERS),
+        ("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()),
+        ("timestamp", pa.timestamp("us", "UTC")), ("file", pa.string()), ("row", pa.int64()),
+        ("reasons", pa.list_(pa.string())), ("contract", pa.string()), ("run", pa.string()), ("batch", pa.int64()),
+        ("attempt", pa.string()), ("dead_at", pa.timestamp("us", "UTC")), ("state", pa.string()),
+    ]
+)  # fmt: skip
+
+
+def stamp(batch: int, **notes: str) -> dict[str, str]:
+    own = {f"lode.{key}": value for key, value in notes.items()}
+    return {"lode.flow": "silver.orders", "lode.run": "r1", "lode.batch": str(batch), "lode.positions": "{}", **own}
+
+
+def letter(name: str, batch: int, reason: str, **more: Any) -> dict[str, Any]:
+    made = {
+        "letter": name * 8,
+        "state": "open",
+        "batch": batch,
+        "attempt": f"a{batch}",
+        "reasons": [reason],
+        "run": "r1",
+    }
+    place = {"topic": "orders", "partition": 0, "offset": ord(name), "contract": "orders 1.0.0"}
+    return {**made, **place, "dead_at": NOON + timedelta(minutes=batch), "value": b'{"id":1}', **more}
+
+
+class Shop:
+    def __init__(self, folder: Path) -> None:
+        write_project(folder)
+        self.folder = folder
+        config = load_config(folder)
+        config.state_dir.mkdir()
+        place = {"uri": config.catalog_uri().removeprefix("jdbc:"), "warehouse": config.warehouse()}
+        self._catalog: Catalog = load_catalog(config.catalog.name, type="sql", **place)
+        self._catalog.create_namespace("silver")
+        self.main = self._catalog.create_table("silver.orders", pa.schema([("order_id", pa.string())]))
+        self.dead = self._catalog.create_table("silver.orders__dead", SCHEMA)
+        self._publish({})
+
+    def _publish(self, properties: dict[str, str]) -> None:
+        self.main.append(pa.table({"order_id": ["x"]}), properties)
+
+    def refuse(self, batch: int, *letters: dict[str, Any], published: bool = True, base: str | None = None) -> None:
+        """A batch with its letters first, as the protocol has it."""
+        head = self.main.metadata.snapshot_log[-1]
+        notes = {"attempt": f"a{batch}", "base": base or f"{head.snapshot_id}@{head.timestamp_ms}"}
+        self.dead.append(pa.Table.from_pylist(list(letters), SCHEMA), stamp(batch, **notes))
+        if published:
+            self._publish(stamp(batch, dead=f"a{batch}"))
+
+
+@pytest.fixture
+def shop(folder: Path) -> Shop:
+    made = Shop(folder / "shop")
+    made.refuse(1, letter("a", 1, "rule: amount is positive: -3"), letter("b", 1, "json: malformed at byte 2"))
+    made.refuse(2, letter("c", 2, "amount is null", value=b"\xff\x00"))
+    decided = letter("a", 2, "", state="replayed", value=None, reasons=None)
+    made.refuse(3, decided | {"attempt": "a3", "batch": 3})
+    return made
+
+
+def listed(lode: Any, shop: Shop, *options: str) -> list[tuple[str, str]]:
+    shown = lode("--project", shop.folder, "dead", "list", "silver.orders", "--json", *options).json
+    return [(one["letter"][0], one["state"]) for table in shown["tables"] for one in table["found"]]
+
+
+def test_open_letters_are_listed_and_filters_narrow_them(lode, shop):
+    assert listed(lode, shop) == [("b", "open"), ("c", "open")]
+    assert listed(lode, shop, "--state", "all") == [("a", "replayed"), ("b", "open"), ("c", "open")]
+    assert listed(lode, shop, "--state", "replayed", "--rule", "amount is positive") == [("a", "replayed")]
+    assert listed(lode, shop, "--reason", "MALFORMED") == [("b", "open")]
+    assert listed(lode, shop, "--since", "2024-01-31T12:02:00Z") == [("c", "open")]
+    assert listed(lode, shop, "--until", "2024-01-31T12:02:00Z") == [("b", "open")]
+    assert listed(lode, shop, "--batch", "1") == [("a", "replayed"), ("b", "open")]
+    assert listed(lode, shop, "--limit", "1") == [("c", "open")], "the newest"
+
+
+def test_letters_of_a_batch_that_is_not_published_are_pending_or_void(lode, shop):
+    shop.refuse(4, letter("d", 4, "late"), published=False)
+    shop.refuse(5, letter("e", 5, "late"), published=False, base="7@7")
+    assert listed(lode, shop) == [("b", "open"), ("c", "open")]
+    assert listed(lode, shop, "--state", "pending") == [("d", "pending")]
+
+
+def test_the_list_reads_like_a_table(lode, shop):
+    ended = lode("--project", shop.folder, "dead", "list")
+    assert "silver.orders: 2 open" in ended.out
+    assert "orders/0@98" in ended.out
+    assert "json: malformed at byte 2" in ended.out
+
+
+def test_a_letter_is_shown_whole_by_the_beginning_of_its_id(lode, shop):
+    shown = lode("--project", shop.folder, "dead", "show", "orders", "cccc").out
+    assert "letter cccccccc open" in shown
+    assert "reason: amount is null" in shown
+    assert r"value: b'\xff\x00'" in shown
+    (one,) = lode("--project", shop.folder, "dead", "show", "orders", "cccc", "--json").json["letters"]
+    assert one["value"] == {"base64": "/wA="}
+    (one,) = lode("--project", shop.folder, "dead", "show", "orders", "aaaa", "--json").json["letters"]
+    assert (one["state"], one["decided_by"], one["value"]) == ("replayed", 3, '{"id":1}')
+
+
+def test_status_counts_the_letters_that_are_open(lode, shop):
+    tables = lode("--project", shop.folder, "status", "--json").json["tables"]
+    assert {table["name"]: table["dead"] for table in tables}["silver.orders"] == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("list", "silver.oders"), "did you mean silver.orders"),
+        (("show", "silver.orders", "xyz"), "no id of a dead letter"),
+        (("list", "--since", "yesterday"), "is no time"),
+        (("list", "--rule", "a", "--reason", "b"), "give one of them"),
+        (("discard", "silver.orders"), "say --all"),
+    ],
+)
+def test_wrong_words_are_explained(lode, folder, words, said):
+    write_project(folder / "new")
+    ended = lode("--project", folder / "new", "dead", *words)
+    assert ended.code == 2
+    assert said in ended.err
+
+
+def test_no_letters_is_no_error(lode, folder):
+    write_project(folder / "new")
+    ended = lode("--project", folder / "new", "dead", "list")
+    assert ended.code == 0
+    assert "no such dead letters" in ended.err
