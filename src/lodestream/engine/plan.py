@@ -8,6 +8,7 @@ from typing import Any
 from lodestream.engine.gold_plans import forced_findings, gold_way
 from lodestream.engine.keyed import keyed, silver_way
 from lodestream.engine.project import Project, contract_of
+from lodestream.engine.promises import Look, promise_findings, stored_properties
 from lodestream.pipeline import Files, Finding, Graph, Kafka, Table, lint
 
 
@@ -44,9 +45,11 @@ class Plan:
         return any(finding.severity == "error" for finding in self.findings)
 
 
-def make_plan(project: Project) -> Plan:
+def make_plan(project: Project, look: Look | None = None) -> Plan:
+    """`look` shows the stored tables' properties; without it they are read from the catalog, by Python alone."""
     tables = tuple(_planned(project, table) for table in project.graph)
-    return Plan(project.pipeline.name, tables, (*forced_findings(project), *lint(project.graph)))
+    promises = promise_findings(project, look or stored_properties(project.config))
+    return Plan(project.pipeline.name, tables, (*forced_findings(project), *promises, *lint(project.graph)))
 
 
 def _planned(project: Project, table: Table) -> PlannedTable:

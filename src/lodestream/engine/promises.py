@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
 
+from lodestream.config import Config
 from lodestream.contracts import Contract
 from lodestream.contracts.compatibility import Change, changes, next_version
 from lodestream.engine.project import Project, contract_of
-from lodestream.errors import ContractError, LodeError
+from lodestream.errors import ContractError, DeclarationError, LodeError
 from lodestream.pipeline import Finding, Graph, Table
 from lodestream.pipeline.sql import parse_query
-from lodestream.tables.promised import promised
+from lodestream.tables.promised import accept, promised
 
 # A table's properties by its name, or None when it does not exist.
 Look = Callable[[str], Mapping[str, str] | None]
@@ -90,6 +91,34 @@ def promise_findings(project: Project, look: Look) -> list[Finding]:
         if stored is not None:
             found += _findings(project.graph, table, stored, contract)
     return sorted(found, key=lambda finding: finding.severity)
+
+
+def stored_properties(config: Config) -> Look:
+    """The stored tables as the catalog shows them, without a JVM."""
+    from lodestream.tables.inspect import Inspector
+
+    inspector = Inspector(config)
+
+    def look(name: str) -> Mapping[str, str] | None:
+        view = inspector.look(name)
+        return None if view is None else dict(view.table.properties)
+
+    return look
+
+
+def accept_contracts(project: Project, names: Sequence[str]) -> list[str]:
+    """Record each table's declared contract as the one in force: its readers have agreed to what it changes."""
+    from lodestream.tables.inspect import Inspector
+
+    inspector, said = Inspector(project.config), []
+    for table in project.graph.select(names) if names else ():
+        contract, view = contract_of(table), inspector.look(table.name)
+        if contract is None or view is None:
+            missing = "it has no contract" if contract is None else "it does not exist yet"
+            raise DeclarationError(f"{table.name}: there is no contract to accept", why=missing)
+        accept(view, contract)
+        said.append(f"{table.name} is kept under {contract.title} from now on")
+    return said
 
 
 def _findings(graph: Graph, table: Table, old: Contract, new: Contract) -> Iterator[Finding]:

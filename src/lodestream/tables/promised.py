@@ -5,11 +5,15 @@ from __future__ import annotations
 import base64
 import zlib
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from lodestream.contracts import Contract, contract_yaml, parse_contract
 from lodestream.errors import ContractError
 from lodestream.tables.iceberg import IcebergStore
 from lodestream.tables.jvm import catalog_errors
+
+if TYPE_CHECKING:
+    from lodestream.tables.inspect import TableView
 
 # For people, and in full for us. Compressed: each commit writes the table's properties anew.
 TITLE = "lode.contract"
@@ -48,6 +52,12 @@ def record(store: IcebergStore, contract: Contract) -> None:
             update = update.set(key, value)
         update.commit()
     store.refresh()
+
+
+def accept(view: TableView, contract: Contract) -> None:
+    """The same by a person's decision, without a JVM."""
+    with view.table.transaction() as change:
+        change.set_properties(promise(contract))
 
 
 def _properties(store: IcebergStore) -> dict[str, str]:

@@ -20,13 +20,21 @@ if TYPE_CHECKING:
 TIER_STYLES = {"bronze": "color(173)", "silver": "color(250)", "gold": "color(220)"}
 
 
-@click.command(cls=LodeCommand, examples=("lode plan", "lode plan --json"))
+@click.command(cls=LodeCommand, examples=("lode plan", "lode plan --json", "lode plan --accept silver.trips"))
+@click.option("--accept", multiple=True, metavar="TABLE", help="Its readers agree to its new contract: record that.")
 @pass_call
-def plan(call: Call) -> int:
-    """Show each table, its inputs and how it will be kept current. Exit code 2 when the pipeline breaks a rule."""
-    from lodestream.engine import make_plan, open_project
+def plan(call: Call, accept: tuple[str, ...]) -> int:
+    """Show each table, its inputs and how it will be kept current, and what a changed contract breaks for whom.
 
-    made = make_plan(open_project(call.config))
+    Exit code 2 when the pipeline breaks a rule of its tiers, or a contract breaks a table that reads it.
+    """
+    from lodestream.engine import make_plan, open_project
+    from lodestream.engine.promises import accept_contracts
+
+    project = open_project(call.config)
+    for said in accept_contracts(project, accept):
+        call.screen.note(Text(said))
+    made = make_plan(project)
     call.screen.show(made, plan_table(made.tables, call.config.root), *map(_finding_text, made.findings))
     return 2 if made.blocked else 0
 
