@@ -14,6 +14,7 @@ from lodestream.errors import NotOurTable
 from lodestream.flows.flow import Batch, Published, Span
 from lodestream.flows.judge import CARRIED, FILTERED, REASONS, WARNED
 from lodestream.flows.keyed_batch import KeyedBatch
+from lodestream.flows.keyed_facts import Facts
 from lodestream.flows.keyed_follow import Follower, Level
 from lodestream.flows.keyed_judge import PLACE, KeyedJudge
 from lodestream.flows.shape import ddl_of
@@ -31,6 +32,7 @@ class KeyedFlow(SilverFlow):
     """
 
     steady = False
+    written: Facts | None = None  # what the last batch wrote to the feed
     _follower: Follower | None = None
     _behind = True
 
@@ -58,9 +60,8 @@ class KeyedFlow(SilverFlow):
 
     @cached_property
     def judge(self) -> KeyedJudge:
-        arrival = f"{CARRIED}.timestamp" if self.decode else None
         return KeyedJudge(
-            self.name, self.contract, self.table.filters, self.table.expectations, arrival, self.keys,
+            self.name, self.contract, self.table.filters, self.table.expectations, self.arrival, self.keys,
             self.table.sequence_by, self.table.delete_when,
         )  # fmt: skip
 
@@ -73,6 +74,9 @@ class KeyedFlow(SilverFlow):
         feed = self.lake.open(self.feed, f"{columns}, `{WEIGHT}` INT, `{BATCH}` BIGINT")
         keys = ddl_of(StructType([field for field in shape if field.name in self.keys]))
         marks = self._open(self.marks, f"{keys}, {place}", ())
+        if self.contract is not None:
+            self._evolve(self.contract)
+            feed.refresh()
         self._follower = Follower(self.lake, self.run, self.lake.store(self.feed), state, marks, self.identity)
         return feed
 
@@ -89,6 +93,10 @@ class KeyedFlow(SilverFlow):
         self._behind = True
         return self.follower.catch_up()
 
+    @property
+    def tables(self) -> Sequence[str]:
+        return (self.feed, self.name)
+
     def empty(self, span: Span) -> Batch:
         self._behind = True
         return super().empty(span)
@@ -98,7 +106,7 @@ class KeyedFlow(SilverFlow):
         if self._writer is None or not self._behind:
             return published
         began = time.perf_counter()
-        level = self.follower.catch_up()
+        level = self.follower.catch_up({published.snapshot: self.written} if published and self.written else {})
         self._behind = False
         seconds = time.perf_counter() - began
         if published is None:

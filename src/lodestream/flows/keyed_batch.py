@@ -5,22 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame
-from pyspark.sql.functions import col, lit, size
+from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql.functions import col, collect_set, lit, size, when
 
 from lodestream.contracts.quoting import name as quoted
 from lodestream.errors import AuditFailed
 from lodestream.flows.flow import Span
 from lodestream.flows.judge import FILTERED, REASONS
 from lodestream.flows.judged import JudgedBatch
+from lodestream.flows.keyed_facts import Facts, fact_columns
+from lodestream.flows.keyed_floor import Floor, floor_of
 from lodestream.flows.keyed_follow import Level
 from lodestream.flows.keyed_rows import upserted
+from lodestream.pipeline import Debezium
 from lodestream.tables.feed import BATCH
 from lodestream.tables.find import MOST_KEYS, rows_of
 from lodestream.tables.snapshot import PREFIX, Snapshot
 
 if TYPE_CHECKING:
     from lodestream.flows.keyed import KeyedFlow
+
+_LISTED = "keys"
 
 
 class KeyedBatch(JudgedBatch):
@@ -29,13 +34,19 @@ class KeyedBatch(JudgedBatch):
     def __init__(self, flow: KeyedFlow, frames: Mapping[str, DataFrame], span: Span, level: Level) -> None:
         self._keyed = flow
         self._at = level
-        self._listed: list[object] | None = None
         super().__init__(flow, frames, span)
+        self._floor = self._find_floor()
 
     def write(self, branch: str, properties: Mapping[str, str]) -> None:
         number = int(properties[PREFIX + "batch"])
-        rows = self.rows(self.changes(number)).withColumn(BATCH, lit(number).cast("bigint"))
+        rows = self.rows(self.changes(number))
+        rows = self._floor.mark(rows) if self._floor else rows
+        rows = rows.withColumn(BATCH, lit(number).cast("bigint"))
+        told = Observation()
+        few = 2 * self.most <= MOST_KEYS
+        rows = rows.observe(told, *fact_columns(self._keyed.identity[0], few=few))
         self._keyed.lake.append(self._keyed.feed, rows, branch, properties)
+        self._keyed.written = Facts.seen(told.get)
 
     def rows(self, changes: DataFrame) -> DataFrame:
         """The feed rows that the changes make of what is stored."""
@@ -49,12 +60,17 @@ class KeyedBatch(JudgedBatch):
         return self.passed()
 
     def passed(self) -> DataFrame:
-        return self.judged.where((size(REASONS) == 0) & col(FILTERED).isNull())
+        passed = self.judged.where((size(REASONS) == 0) & col(FILTERED).isNull())
+        if self._floor is None:
+            return passed
+        flow, at = self._keyed, self._at.state
+        return self._floor.under(passed, flow.lake.whole(flow.name, at.id) if at.total_rows else None, flow.keys)
 
     @property
     def most(self) -> int:
         """How many keys may change, at most."""
-        return self.counts["kept"]
+        moved = self._floor is not None and self._floor.moved
+        return self.counts["kept"] + (self._at.state.total_rows if moved else 0)
 
     def audit(self, snapshot: Snapshot) -> None:
         counts = self.counts
@@ -67,7 +83,7 @@ class KeyedBatch(JudgedBatch):
             )
         if self._flow.limits is not None and snapshot.stamp is not None:
             self._flow.limits.check(self.judged, snapshot.stamp.batch, counts["in"], counts["dead"])
-        if snapshot.added_rows > self.most_rows:
+        if snapshot.added_rows > self.most_rows + (self._floor is not None):  # the floor is a row, too
             raise AuditFailed(
                 f"{self._keyed.feed}: {snapshot.added_rows:,} rows were written for {self.most:,} changes",
                 why="the declared function gives other rows each time it runs (random values, the clock)",
@@ -79,15 +95,28 @@ class KeyedBatch(JudgedBatch):
         """How many feed rows the changes can make, at most."""
         return 2 * self.most
 
+    def _find_floor(self) -> Floor | None:
+        flow, at = self._keyed, self._at.marks
+        if not isinstance(flow.table.decode, Debezium):
+            return None
+        try:
+            return floor_of(self.judged, flow.lake.whole(flow.marks, at.id) if at.total_rows else None, flow.keys)
+        except BaseException:
+            self.release()  # as in the judging itself: the batch does not exist yet
+            raise
+
     def stored(self, changes: DataFrame, table: str, at: Snapshot) -> DataFrame | None:
         """The stored rows of the changed keys, as of one snapshot; None when nothing is stored."""
         if at.total_rows == 0 or self.most == 0:
             return None
-        return rows_of(self._keyed.lake.whole(table, at.id), self._keyed.keys, changes, self._first_keys(changes))
+        return rows_of(self._keyed.lake.whole(table, at.id), self._keyed.keys, changes, self.first_keys(changes))
 
-    def _first_keys(self, changes: DataFrame) -> list[object]:
-        """The values of the first key column, when they are few."""
-        if self._listed is None:
-            first = changes.select(quoted(self._keyed.keys[0])).distinct()
-            self._listed = [row[0] for row in first.collect()] if self.most <= MOST_KEYS else []
-        return self._listed
+    def measures(self) -> list[Column]:
+        first = when((size(REASONS) == 0) & col(FILTERED).isNull(), col(quoted(self._keyed.keys[0])))
+        listed = [collect_set(first).alias(_LISTED)] if self._span.rows <= MOST_KEYS else []
+        return [*super().measures(), *listed]
+
+    def first_keys(self, changes: DataFrame) -> list[object]:
+        """The values of the first key column, when they are few; a truncate touches every key."""
+        few = self._span.rows <= MOST_KEYS and not (self._floor is not None and self._floor.moved)
+        return list(self._seen[_LISTED]) if few else []

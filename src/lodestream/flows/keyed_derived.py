@@ -17,8 +17,10 @@ from lodestream.flows.keyed import HIDDEN, KeyedFlow
 from lodestream.flows.keyed_batch import KeyedBatch
 from lodestream.flows.keyed_follow import Level
 from lodestream.flows.keyed_judge import GONE, PLACE
+from lodestream.flows.usercode import transform
 from lodestream.sources.changes import KeyedChanges
 from lodestream.tables.feed import BATCH, ORDER, WEIGHT
+from lodestream.tables.find import MOST_KEYS
 
 _ROW, _THERE = "_row", "_there"
 
@@ -56,7 +58,7 @@ class DerivedFlow(KeyedFlow):
         return StructType([*kept, StructField(PLACE, place)])
 
     def transformed(self, frames: Mapping[str, DataFrame]) -> DataFrame:
-        made = super().transformed(frames)
+        made = transform(self.lake.spark, self.table, {name: frames[name] for name in self.inputs})
         if CARRIED in made.columns:
             return made
         return made.withColumn(CARRIED, struct(*map(quoted, made.columns)))  # a dead letter is then what was made
@@ -91,6 +93,11 @@ class DerivedBatch(KeyedBatch):
     @property
     def most(self) -> int:
         return self._span.rows
+
+    def first_keys(self, changes: DataFrame) -> list[object]:
+        if self.most > MOST_KEYS:
+            return []
+        return [row[0] for row in self._last.select(quoted(self._keyed.keys[0])).distinct().collect()]
 
 
 def last_changes(feed: DataFrame, keys: tuple[str, ...]) -> DataFrame:

@@ -1,11 +1,13 @@
-"""What one feed snapshot holds, told by one small job."""
+"""What one feed snapshot holds: told while it is written, or by one small job."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from pyspark.sql import DataFrame
-from pyspark.sql.functions import col, collect_set, count_if, lit, when
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.functions import col, collect_set, count_if, when
 
 from lodestream.contracts.quoting import name as quoted
 from lodestream.tables.feed import WEIGHT
@@ -22,16 +24,23 @@ class Facts:
     marks: int = 0
     replaced: tuple[object, ...] = ()
 
+    @classmethod
+    def seen(cls, told: Mapping[str, Any]) -> Facts:
+        return cls(told["came"], told["gone"], told["marks"], tuple(told.get("replaced") or ()))
+
+
+def fact_columns(key: str, *, few: bool) -> list[Column]:
+    went = col(WEIGHT) < 0
+    counts = [
+        count_if(col(WEIGHT) > 0).alias("came"),
+        count_if(went).alias("gone"),
+        count_if(col(WEIGHT) == 0).alias("marks"),
+    ]
+    return [*counts, collect_set(when(went, col(quoted(key)))).alias("replaced")] if few else counts
+
 
 def facts_of(rows: DataFrame, snapshot: Snapshot, key: str) -> Facts:
     if snapshot.added_rows == 0:
         return Facts()
-    went = col(WEIGHT) < 0
-    few = snapshot.added_rows <= 2 * MOST_KEYS
-    seen = rows.agg(
-        count_if(col(WEIGHT) > 0).alias("came"),
-        count_if(went).alias("gone"),
-        count_if(col(WEIGHT) == 0).alias("marks"),
-        (collect_set(when(went, col(quoted(key)))) if few else lit(None)).alias("replaced"),
-    ).collect()[0]
-    return Facts(seen["came"], seen["gone"], seen["marks"], tuple(seen["replaced"] or ()))
+    told = rows.agg(*fact_columns(key, few=snapshot.added_rows <= MOST_KEYS)).collect()[0]
+    return Facts.seen(told.asDict())

@@ -13,6 +13,7 @@ from lodestream.contracts.quoting import name as quoted
 from lodestream.errors import CatalogUnavailable, NotOurTable, SourceRecreated, SourceRewritten
 from lodestream.failpoints import reach
 from lodestream.flows.keyed_facts import Facts, facts_of
+from lodestream.flows.tuning import SMALL
 from lodestream.tables.feed import BATCH, WEIGHT, placed
 from lodestream.tables.iceberg import IcebergStore
 from lodestream.tables.lake import Lake
@@ -59,9 +60,10 @@ class Follower:
         self._state.sweep()
         self._marks.sweep()
 
-    def catch_up(self) -> Level:
-        """Apply what the table has not applied yet, then say where it stands."""
+    def catch_up(self, known: Mapping[int, Facts] | None = None) -> Level:
+        """Apply what the table has not applied yet, then say where it stands; `known` spares a look at the feed."""
         steps = 0
+        self._facts = dict(known or {})
         for _ in range(_MOST_TRIES):
             try:
                 after, pending = self._pending()
@@ -100,7 +102,6 @@ class Follower:
     def _step(self, after: int | None, snapshot: Snapshot) -> None:
         reach("apply.before", self._table)
         facts = self._facts.get(snapshot.id) or facts_of(self._rows(snapshot), snapshot, self._identity[0])
-        self._facts = {snapshot.id: facts}
         # Marks come first: once the table stands on a snapshot, its marks are there.
         marks = self._marks.begin()
         if facts.marks and self._place(marks) != snapshot.id:
@@ -123,9 +124,14 @@ class Follower:
     def _change(self, snapshot: Snapshot, facts: Facts) -> Write:
         rows = self._rows(snapshot).where(col(WEIGHT) != 0).drop(BATCH)
         if facts.gone:
-            return partial(self._merge, rows, facts.replaced)
+            # Few rows in one partition: ordering them then needs no shuffle.
+            few = rows.coalesce(1) if facts.came + facts.gone <= SMALL else rows
+            return partial(self._merge, few, facts.replaced)
         if facts.came:
-            return partial(self._lake.append, self._table, rows.drop(WEIGHT))
+            new = rows.drop(WEIGHT)
+            # Sorted, a key lies in one row group of each file: all others are skipped.
+            new = new.sortWithinPartitions(*map(quoted, self._identity)) if facts.came > SMALL else new
+            return partial(self._lake.append, self._table, new)
         return self._nothing
 
     def _merge(self, rows: DataFrame, replaced: Sequence[object], branch: str, properties: Mapping[str, str]) -> None:

@@ -16,6 +16,7 @@ from lodestream import Json, Kafka, Pipeline
 from lodestream.config import Config
 from lodestream.contracts import Key, Record
 from lodestream.engine.build import Builder
+from lodestream.engine.changes import read_changes
 from lodestream.engine.project import Project
 from lodestream.flows.bronze import BronzeFlow
 from lodestream.flows.flow import Flow
@@ -158,6 +159,21 @@ class FeedLine:
             now = source.now(to).select(*own).collect()
             assert Counter(tuple(row)[:-1] for row in held) == Counter(tuple(row) for row in now)
 
+    def check_readers(self, table: str) -> None:
+        """The feed as users read it, from Spark and without a JVM: the weights add up to the table."""
+        wanted = Counter((row.id, row.weight, str(row.day)) for row in self.rows(table))
+        by_spark = self.project.pipeline.changes(table, self.spark, catalog="lode").collect()
+        assert _held((row.id, row.weight, str(row.day), row._weight) for row in by_spark) == wanted
+        told = read_changes(self.project, table, limit=0)
+        assert not told.more
+        assert _held((*map(str, _visible(one.row)), one.weight) for one in told.changes) == _texts(wanted)
+        half = told.changes[len(told.changes) // 2]
+        later = read_changes(self.project, table, since=str(half.snapshot), limit=0)
+        first = next(number for number, one in enumerate(told.changes) if one.at > half.at)
+        assert later.changes == told.changes[first:]
+        assert read_changes(self.project, table, since=half.at.isoformat(), limit=0) == later
+        assert read_changes(self.project, table, limit=1).more
+
 
 def declared() -> tuple[Any, Any]:
     pipeline = Pipeline("line")
@@ -193,6 +209,21 @@ def _once(found: Any) -> set[Any]:
     doubled = [one for one, times in counted.items() if times > 1]
     assert not doubled, f"more than once: {doubled[:10]}"
     return set(counted)
+
+
+def _held(weighted: Any) -> Counter[tuple[Any, ...]]:
+    held: Counter[tuple[Any, ...]] = Counter()
+    for *row, weight in weighted:
+        held[tuple(row)] += weight
+    return Counter({row: times for row, times in held.items() if times})
+
+
+def _visible(row: Any) -> tuple[Any, ...]:
+    return row["id"], row["weight"], row["day"]
+
+
+def _texts(rows: Counter[tuple[Any, ...]]) -> Counter[tuple[Any, ...]]:
+    return Counter({tuple(map(str, row)): times for row, times in rows.items()})
 
 
 def some_day(number: int) -> date:

@@ -1,0 +1,112 @@
+"""Whether an upsert costs what changes, not what is stored: the same changes into ever larger tables.
+
+benchmarks/upserts.py --json                       0.1, 1 and 10 million rows, ours beside the stock way
+benchmarks/upserts.py --sizes 10000,100000 --json  smaller
+
+Two tables are measured. `dated` is partitioned by day and grows because time passes; its updates and deletes are of the
+last three days. `undated` has no partitions, and its updates and deletes are of any row. Keys are random in both.
+`growth` is the larger one of the two.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from upsert_ways.changes import A_DAY
+from upsert_ways.ours import Ours
+from upsert_ways.stock import Stock
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    partition_by: str
+    reach: int
+
+
+CASES = (Case("dated", "days(day)", 3 * A_DAY), Case("undated", "", 2**62))
+
+
+@click.command()
+@click.option("--sizes", default="100000,1000000,10000000", show_default=True, help="Stored rows, smallest first.")
+@click.option("--changes", default=1000, show_default=True, help="Changes in a batch.")
+@click.option("--batches", default=15, show_default=True, help="Batches into each table; the first third warms up.")
+@click.option("--stock-batches", default=3, show_default=True, help="Batches of the stock way; 0 leaves it out.")
+@click.option("--only", default="", help="One of the two tables: dated or undated.")
+@click.option("--json", "as_json", is_flag=True, help="Print one object on standard output.")
+def main(sizes: str, changes: int, batches: int, stock_batches: int, only: str, as_json: bool) -> None:
+    found: dict[str, list[dict[str, Any]]] = {}
+    with tempfile.TemporaryDirectory(prefix="lode-upserts-") as folder:
+        for case in CASES:
+            if only in ("", case.name):
+                roots = {rows: Path(folder) / case.name / str(rows) for rows in map(int, sizes.split(","))}
+                found[case.name] = [
+                    measured(case, root, rows, changes, batches, stock_batches) for rows, root in roots.items()
+                ]
+    result = summed(found, changes)
+    print(json.dumps(result) if as_json else told(result))
+
+
+def measured(case: Case, root: Path, rows: int, changes: int, batches: int, stock_batches: int) -> dict[str, Any]:
+    say(f"{case.name}, {rows:,} rows")
+    root.mkdir(parents=True)
+    ours = Ours(root, rows, case.reach, changes, case.partition_by)
+    say("  filled")
+    result: dict[str, Any] = {"rows": rows, "ours": settled(ours.batch, batches)}
+    if stock_batches:
+        stock = Stock(ours.spark, rows, case.reach, changes, case.partition_by)
+        result["stock"] = settled(stock.batch, stock_batches)
+    ours.check()
+    return result
+
+
+def settled(batch: Callable[[], dict[str, float]], batches: int) -> dict[str, float]:
+    """The median of each step once the first third has warmed up, in seconds."""
+    took = []
+    for number in range(batches):
+        took.append(batch())
+        say(f"  batch {number + 1} of {batches}: {took[-1]['total']:.2f} s")
+    kept = took[len(took) // 3 :]
+    return {name: round(statistics.median(one.get(name, 0.0) for one in kept), 3) for name in kept[-1]}
+
+
+def summed(found: dict[str, list[dict[str, Any]]], changes: int) -> dict[str, Any]:
+    grown = {name: growth(sizes, "ours") for name, sizes in found.items()}
+    result: dict[str, Any] = {"growth": max(grown.values()), "changes": changes}
+    for name, sizes in found.items():
+        stock = {"stock_growth": growth(sizes, "stock")} if "stock" in sizes[0] else {}
+        result[name] = {"growth": grown[name], **stock, "sizes": sizes}
+    return result
+
+
+def growth(sizes: list[dict[str, Any]], way: str) -> float:
+    """The largest table's batch over the smallest one's."""
+    return round(float(sizes[-1][way]["total"] / sizes[0][way]["total"]), 2)
+
+
+def told(result: dict[str, Any]) -> str:
+    lines = []
+    for case in CASES:
+        for one in result.get(case.name, {}).get("sizes", ()):
+            stock = f", the stock way {one['stock']['total']:.2f} s" if "stock" in one else ""
+            lines.append(f"{case.name:>8} {one['rows']:>12,} rows: {one['ours']['total']:.2f} s a batch{stock}")
+    return "\n".join([*lines, f"largest over smallest: {result['growth']}"])
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()
