@@ -86,6 +86,9 @@ class Runner:
         except Exception as error:
             self._failed(error)
             return None
+        finally:
+            for event, facts in self.flow.take_notices():
+                self._events.emit(event, self.name, **facts)
         self.recovered = self._backoff.tries > 0
         self._backoff.succeeded()
         self._outcome = "waiting"

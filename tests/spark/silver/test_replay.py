@@ -82,10 +82,8 @@ def test_what_passes_after_a_fix_is_published_once_and_the_rest_stays_open(line:
 
 
 POINTS = [
-    ("dead.staged", ORDERS),
     ("publish.swap", DEAD),
     ("publish.swapped", DEAD),
-    ("stage.before", ORDERS),
     ("stage.after", ORDERS),
     ("publish.swap", ORDERS),
     ("publish.swapped", ORDERS),
@@ -94,7 +92,7 @@ POINTS = [
 
 def test_kill_at_every_point_then_replay_again(line: Make) -> None:
     shop_line = some_dead(line)
-    for least, (point, table) in zip(range(90, 20, -10), POINTS, strict=True):
+    for least, (point, table) in zip(range(90, 40, -10), POINTS, strict=True):
         shop_line.declare(shop(least))
         failpoints.arm(point, table, killed)
         with pytest.raises(Killed):
@@ -102,11 +100,12 @@ def test_kill_at_every_point_then_replay_again(line: Make) -> None:
         failpoints.disarm()
         if least % 20:  # the keeper of the table may be the first to come, or the next replay
             shop_line.send({"id": 1000 + least, "cents": 500})
-            shop_line.run()
+            flows = shop_line.flows()
+            shop_line.run({name: flows[name] for name in ("bronze.events", ORDERS)})
         replay(shop_line)
         kept = [one for one in shop_line.column(ORDERS, "id") if one < 1000]
         assert kept == list(range(least // 10, 21)), point
-    assert states(shop_line) == {"replayed": 7, "open": 4}
+    assert states(shop_line) == {"replayed": 5, "open": 6}
 
 
 def test_a_replay_and_a_run_at_the_same_time(line: Make) -> None:

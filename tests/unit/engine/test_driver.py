@@ -35,6 +35,11 @@ class ScriptedFlow:
         self._script = list(script)
         self._diary = diary
         self.accepted = 0
+        self.noticed: list[tuple[str, dict[str, object]]] = []
+
+    def take_notices(self) -> list[tuple[str, dict[str, object]]]:
+        taken, self.noticed = self.noticed, []
+        return taken
 
     def step(self, rows: int) -> Published | None:
         self._diary.append(self.name)
@@ -223,3 +228,11 @@ def test_independent_flows_run_side_by_side(pipeline: Pipeline) -> None:
     names = [runner.name for runner in pipeline.runners]
     Driver(pipeline.runners, dict.fromkeys(names, ()), workers=2, once=True, stop=pipeline.stop).run()
     assert [(runner.state, runner.error) for runner in pipeline.runners] == [("done", None), ("done", None)]
+
+
+def test_what_a_flow_notices_is_told_also_when_its_batch_fails(pipeline: Pipeline) -> None:
+    flow = pipeline.add("silver", [RuntimeError("broken")], polled=0.01)
+    flow.noticed.append(("schema-change", {"contract": "orders 1.1.0", "steps": ["add tip bigint"]}))
+    pipeline.run()
+    (told,) = read_events(pipeline.folder, name="schema-change")
+    assert (told.table, told.fields["steps"]) == ("silver", ["add tip bigint"])
