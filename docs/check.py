@@ -149,7 +149,7 @@ def run(snippet: Snippet, scratch: Path) -> subprocess.CompletedProcess[str] | N
     target = scratch / name
     target.write_text(snippet.body, encoding="utf-8")
     try:
-        return _call([sys.executable, "-c", _CHECKS[snippet.language], name], scratch)
+        return _call([sys.executable, "-c", _CHECKS[snippet.language], str(target)], scratch)
     finally:
         target.unlink()
 

@@ -15,6 +15,7 @@ _STYLES = {
     "flow.stopped": "bold red",
     "batch.refused": "bold red",
     "gap.accepted": "yellow",
+    "contract.unreadable": "yellow",
 }
 
 
@@ -33,8 +34,17 @@ def _said(event: Event) -> str:
     if "what" in fields:
         # A table's name may stand in the message too; the first line is enough here.
         return f" {fields.get('error')}: {str(fields['what']).splitlines()[-1]}"
+    if event.name in ("schema-change", "field.unknown"):
+        return f" {_listed(fields)}"
     shown = {key: value for key, value in fields.items() if isinstance(value, str | int | float)}
     return "".join(f" {key}={value}" for key, value in shown.items() if key != "traceback")
+
+
+def _listed(fields: Any) -> str:
+    """`orders 1.1.0: add tip bigint; kind: ...`, or `note, tip in 12 rows`."""
+    if "fields" in fields:
+        return f"{', '.join(fields['fields'])} in {fields['rows']:,} rows"
+    return f"{fields['contract']}: {'; '.join([*fields['steps'], *fields['changes']])}"
 
 
 def _batch(fields: Any) -> str:

@@ -86,6 +86,18 @@ def test_events_filters_and_limits(lode, project):
     assert "flow.stopped gold.daily_revenue SourceGap: a gap" in text
 
 
+def test_changes_of_a_contract_are_told_in_one_line(lode, project):
+    log = EventLog(events_folder(project / ".lode"), "r1")
+    log.emit(
+        "schema-change", "silver.orders", contract="orders 1.1.0", steps=["add tip bigint"], changes=["tip: added"]
+    )
+    log.emit("field.unknown", "silver.orders", fields=["note", "tip"], rows=1200)
+    log.close()
+    text = lode("--project", project, "events").out
+    assert "schema-change silver.orders orders 1.1.0: add tip bigint; tip: added" in text
+    assert "field.unknown silver.orders note, tip in 1,200 rows" in text
+
+
 def test_events_without_any_say_so(lode, project):
     ended = lode("--project", project, "events")
     assert (ended.code, ended.out) == (0, "")
