@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import signal
 import sys
@@ -106,7 +107,9 @@ def main(
 
 def _open(bootstrap: str | None, topic: str, partitions: int) -> Outlet:
     if bootstrap is None:
-        return Lines(sys.stdout.buffer)
+        # With PYTHONUNBUFFERED, standard output is a raw stream: a full pipe would take a part and drop the rest.
+        out = sys.stdout.buffer
+        return Lines(io.BufferedWriter(out) if isinstance(out, io.RawIOBase) else out)
     ensure_topic(bootstrap, topic, partitions)
     return open_sender(bootstrap, topic)
 

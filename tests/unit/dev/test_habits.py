@@ -113,4 +113,5 @@ def test_one_tier_or_anything_pytest_accepts(monkeypatch):
     monkeypatch.setattr(tiers, "pytest", lambda arguments: (asked.append(arguments), (0, ""))[1])
     tiers.main(["unit", "-k", "x"])
     tiers.main(["tests/unit/cli", "-q"])
-    assert asked == [[str(HOME / "tests" / "unit"), "-k", "x"], ["tests/unit/cli", "-q"]]
+    spread = tiers.SPREAD["unit"]
+    assert asked == [[str(HOME / "tests" / "unit"), *spread, "-k", "x"], ["tests/unit/cli", "-q"]]

@@ -138,14 +138,15 @@ def test_wrong_arguments_are_refused(arguments):
     assert CliRunner().invoke(main, ["--events", "1", *arguments]).exit_code == 2
 
 
-def test_an_interrupt_ends_an_endless_stream_with_a_summary():
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_an_interrupt_ends_an_endless_stream_with_a_summary(unbuffered):
     process = subprocess.Popen(
         [sys.executable, "-m", "generator", "--mode", "rate", "--rate", "500", "--json"],
         cwd=EXAMPLE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         bufsize=0,
-        env={**os.environ, "PYTHONPATH": ""},
+        env={**os.environ, "PYTHONPATH": "", "PYTHONUNBUFFERED": unbuffered},
     )
     first = process.stdout.readline()
     process.terminate()
