@@ -51,32 +51,43 @@ def main(sizes: str, changes: int, batches: int, stock_batches: int, only: str, 
         for case in CASES:
             if only in ("", case.name):
                 roots = {rows: Path(folder) / case.name / str(rows) for rows in map(int, sizes.split(","))}
-                found[case.name] = [
-                    measured(case, root, rows, changes, batches, stock_batches) for rows, root in roots.items()
-                ]
+                found[case.name] = measured(case, roots, changes, batches, stock_batches)
     result = summed(found, changes)
     print(json.dumps(result) if as_json else told(result))
 
 
-def measured(case: Case, root: Path, rows: int, changes: int, batches: int, stock_batches: int) -> dict[str, Any]:
-    say(f"{case.name}, {rows:,} rows")
-    root.mkdir(parents=True)
-    ours = Ours(root, rows, case.reach, changes, case.partition_by)
-    say("  filled")
-    result: dict[str, Any] = {"rows": rows, "ours": settled(ours.batch, batches)}
+def measured(
+    case: Case, roots: dict[int, Path], changes: int, batches: int, stock_batches: int
+) -> list[dict[str, Any]]:
+    """The tables take turns, so that whatever else the machine does slows all of them."""
+    ours: dict[int, Ours] = {}
+    for rows, root in roots.items():
+        root.mkdir(parents=True)
+        ours[rows] = Ours(root, rows, case.reach, changes, case.partition_by)
+        say(f"{case.name}, {rows:,} rows: filled")
+    took = in_turn({rows: one.batch for rows, one in ours.items()}, batches)
+    result = [{"rows": rows, "ours": settled(took[rows])} for rows in roots]
+    for one in ours.values():
+        one.check()
     if stock_batches:
-        stock = Stock(ours.spark, rows, case.reach, changes, case.partition_by)
-        result["stock"] = settled(stock.batch, stock_batches)
-    ours.check()
+        stock = {rows: Stock(one.spark, rows, case.reach, changes, case.partition_by) for rows, one in ours.items()}
+        took = in_turn({rows: one.batch for rows, one in stock.items()}, stock_batches)
+        for one in result:
+            one["stock"] = settled(took[one["rows"]])
     return result
 
 
-def settled(batch: Callable[[], dict[str, float]], batches: int) -> dict[str, float]:
-    """The median of each step once the first third has warmed up, in seconds."""
-    took = []
+def in_turn(ways: dict[int, Callable[[], dict[str, float]]], batches: int) -> dict[int, list[dict[str, float]]]:
+    took: dict[int, list[dict[str, float]]] = {rows: [] for rows in ways}
     for number in range(batches):
-        took.append(batch())
-        say(f"  batch {number + 1} of {batches}: {took[-1]['total']:.2f} s")
+        for rows, batch in ways.items():
+            took[rows].append(batch())
+        say(f"  batch {number + 1} of {batches}: " + ", ".join(f"{took[rows][-1]['total']:.2f} s" for rows in ways))
+    return took
+
+
+def settled(took: list[dict[str, float]]) -> dict[str, float]:
+    """The median of each step once the first third has warmed up, in seconds."""
     kept = took[len(took) // 3 :]
     return {name: round(statistics.median(one.get(name, 0.0) for one in kept), 3) for name in kept[-1]}
 

@@ -39,16 +39,30 @@ IDENTITY = (
     "total_amount",
 )
 
+# With TAXI_CORRECTIONS=1 trips are corrected and deleted by later events, and everything below follows. Without it a
+# trip is written once, which costs a batch less.
+CORRECTIONS = bool(os.environ.get("TAXI_CORRECTIONS"))
+CHANGES = {"sequence_by": ["changed_at", "earlier"], "delete_when": "op = 'd'"}
+
 
 @taxi.silver(
     decode=FORMATS[os.environ.get("TAXI_FORMAT", "json")],
     contract="contracts/trip.yaml",
     partition_by="days(pickup_datetime)",
+    **(CHANGES if CORRECTIONS else {}),
 )
 def trips(trips_raw: DataFrame) -> DataFrame:
     """One row per trip, typed and checked; the contract names the columns and the rules."""
     parts = [f.coalesce(f.col(name).cast("string"), f.lit("null")) for name in IDENTITY]
-    return trips_raw.withColumn("trip_id", f.coalesce(f.col("trip_uid"), f.md5(f.concat_ws("-", *parts))))
+    named = trips_raw.withColumn("trip_id", f.coalesce(f.col("trip_uid"), f.md5(f.concat_ws("-", *parts))))
+    return ordered(named) if CORRECTIONS else named
+
+
+def ordered(events: DataFrame) -> DataFrame:
+    """The last change of a trip wins; of plain events, which have no moment of change, the first one that came."""
+    changed_at = f.coalesce(f.col("updated_at").cast("timestamp_ntz"), f.expr("TIMESTAMP_NTZ'1970-01-01'"))
+    earlier = f.expr("CASE WHEN updated_at IS NULL THEN -(_lode.partition * 1000000000000 + _lode.offset) ELSE 0 END")
+    return events.withColumn("changed_at", changed_at).withColumn("earlier", earlier)
 
 
 @taxi.silver(

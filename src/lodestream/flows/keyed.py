@@ -14,7 +14,7 @@ from lodestream.errors import NotOurTable
 from lodestream.flows.flow import Batch, Published, Span
 from lodestream.flows.judge import CARRIED, FILTERED, REASONS, WARNED
 from lodestream.flows.keyed_batch import KeyedBatch
-from lodestream.flows.keyed_facts import Facts
+from lodestream.flows.keyed_facts import Facts, FeedWatch
 from lodestream.flows.keyed_follow import Follower, Level
 from lodestream.flows.keyed_judge import PLACE, KeyedJudge
 from lodestream.flows.shape import ddl_of
@@ -54,6 +54,10 @@ class KeyedFlow(SilverFlow):
         """The table's own columns, as declared."""
         return [one for one in self.lake.whole(self.name).columns if one != ORDER]
 
+    @cached_property
+    def watch(self) -> FeedWatch:
+        return FeedWatch.over(self.identity[0], self.table.partition_by, self.lake.whole(self.name).schema)
+
     @property
     def judges(self) -> bool:
         return True
@@ -77,7 +81,9 @@ class KeyedFlow(SilverFlow):
         if self.contract is not None:
             self._evolve(self.contract)
             feed.refresh()
-        self._follower = Follower(self.lake, self.run, self.lake.store(self.feed), state, marks, self.identity)
+        self._follower = Follower(
+            self.lake, self.run, self.lake.store(self.feed), state, marks, self.identity, self.watch
+        )
         return feed
 
     def make(self, span: Span) -> Batch:

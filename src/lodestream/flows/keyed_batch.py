@@ -13,10 +13,10 @@ from lodestream.errors import AuditFailed
 from lodestream.flows.flow import Span
 from lodestream.flows.judge import FILTERED, REASONS
 from lodestream.flows.judged import JudgedBatch
-from lodestream.flows.keyed_facts import Facts, fact_columns
 from lodestream.flows.keyed_floor import Floor, floor_of
 from lodestream.flows.keyed_follow import Level
 from lodestream.flows.keyed_rows import upserted
+from lodestream.flows.shape import only_touched
 from lodestream.pipeline import Debezium
 from lodestream.tables.feed import BATCH
 from lodestream.tables.find import MOST_KEYS, rows_of
@@ -44,9 +44,9 @@ class KeyedBatch(JudgedBatch):
         rows = rows.withColumn(BATCH, lit(number).cast("bigint"))
         told = Observation()
         few = 2 * self.most <= MOST_KEYS
-        rows = rows.observe(told, *fact_columns(self._keyed.identity[0], few=few))
+        rows = rows.observe(told, *self._keyed.watch.columns(few=few))
         self._keyed.lake.append(self._keyed.feed, rows, branch, properties)
-        self._keyed.written = Facts.seen(told.get)
+        self._keyed.written = self._keyed.watch.facts(told.get)
 
     def rows(self, changes: DataFrame) -> DataFrame:
         """The feed rows that the changes make of what is stored."""
@@ -109,7 +109,14 @@ class KeyedBatch(JudgedBatch):
         """The stored rows of the changed keys, as of one snapshot; None when nothing is stored."""
         if at.total_rows == 0 or self.most == 0:
             return None
-        return rows_of(self._keyed.lake.whole(table, at.id), self._keyed.keys, changes, self.first_keys(changes))
+        rows = self._keyed.lake.whole(table, at.id)
+        return rows_of(self.near(rows), self._keyed.keys, changes, self.first_keys(changes))
+
+    def near(self, rows: DataFrame) -> DataFrame:
+        """Rows in the partitions of the batch, when these are part of the key; otherwise a key may lie anywhere."""
+        fixed = all(one.column in self._keyed.keys for one in self._partitions)
+        everything = self._floor is not None and self._floor.moved
+        return only_touched(rows, self._partitions, self._seen) if fixed and not everything else rows
 
     def measures(self) -> list[Column]:
         first = when((size(REASONS) == 0) & col(FILTERED).isNull(), col(quoted(self._keyed.keys[0])))

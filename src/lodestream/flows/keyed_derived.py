@@ -94,6 +94,9 @@ class DerivedBatch(KeyedBatch):
     def most(self) -> int:
         return self._span.rows
 
+    def near(self, rows: DataFrame) -> DataFrame:
+        return rows  # rows that are gone lie in no partition of the batch
+
     def first_keys(self, changes: DataFrame) -> list[object]:
         if self.most > MOST_KEYS:
             return []

@@ -12,7 +12,8 @@ from pyspark.sql.functions import col, row_number
 from lodestream.contracts.quoting import name as quoted
 from lodestream.errors import CatalogUnavailable, NotOurTable, SourceRecreated, SourceRewritten
 from lodestream.failpoints import reach
-from lodestream.flows.keyed_facts import Facts, facts_of
+from lodestream.flows.keyed_facts import Facts, FeedWatch
+from lodestream.flows.keyed_load import load
 from lodestream.flows.tuning import SMALL
 from lodestream.tables.feed import BATCH, WEIGHT, placed
 from lodestream.tables.iceberg import IcebergStore
@@ -48,12 +49,14 @@ class Follower:
         state: IcebergStore,
         marks: IcebergStore,
         identity: Sequence[str],
+        watch: FeedWatch,
     ) -> None:
         self._lake = lake
         self._run = run
         self._feed = feed
         self._table = state.name
         self._identity = list(identity)
+        self._watch = watch
         self._state = Writer(state, run, alone=False)
         self._marks = Writer(marks, run, alone=False)
         self._facts: dict[int, Facts] = {}
@@ -101,7 +104,7 @@ class Follower:
 
     def _step(self, after: int | None, snapshot: Snapshot) -> None:
         reach("apply.before", self._table)
-        facts = self._facts.get(snapshot.id) or facts_of(self._rows(snapshot), snapshot, self._identity[0])
+        facts = self._facts.get(snapshot.id) or self._watch.look(self._rows(snapshot), snapshot)
         # Marks come first: once the table stands on a snapshot, its marks are there.
         marks = self._marks.begin()
         if facts.marks and self._place(marks) != snapshot.id:
@@ -117,7 +120,7 @@ class Follower:
         writer.publish(writer.stage(base, self._stamp(base, snapshot), write))
 
     def _remember(self, snapshot: Snapshot) -> Write:
-        kept = self._lake_columns(self._marks)
+        kept = self._lake.whole(self._marks.store.name).columns
         marks = self._rows(snapshot).where(col(WEIGHT) == 0).select(*map(quoted, kept))
         return partial(self._lake.append, self._marks.store.name, marks)
 
@@ -126,19 +129,22 @@ class Follower:
         if facts.gone:
             # Few rows in one partition: ordering them then needs no shuffle.
             few = rows.coalesce(1) if facts.came + facts.gone <= SMALL else rows
-            return partial(self._merge, few, facts.replaced)
+            return partial(self._merge, few, facts)
         if facts.came:
             new = rows.drop(WEIGHT)
-            # Sorted, a key lies in one row group of each file: all others are skipped.
-            new = new.sortWithinPartitions(*map(quoted, self._identity)) if facts.came > SMALL else new
+            if facts.came > SMALL:
+                return partial(load, self._lake, self._table, new, self._identity, self._watch.partition_by)
             return partial(self._lake.append, self._table, new)
         return self._nothing
 
-    def _merge(self, rows: DataFrame, replaced: Sequence[object], branch: str, properties: Mapping[str, str]) -> None:
+    def _merge(self, rows: DataFrame, facts: Facts, branch: str, properties: Mapping[str, str]) -> None:
         # An update is a row that goes and one that comes: the one that comes replaces.
         coming_first = Window.partitionBy(*map(quoted, self._identity)).orderBy(col(WEIGHT).desc())
         changes = rows.withColumn("_rank", row_number().over(coming_first)).where(col("_rank") == 1).drop("_rank")
-        merge_changes(self._lake, self._table, changes, branch, properties, identity=self._identity, replaced=replaced)
+        merge_changes(
+            self._lake, self._table, changes, branch, properties,
+            identity=self._identity, replaced=facts.replaced, within=facts.within,
+        )  # fmt: skip
 
     def _nothing(self, branch: str, properties: Mapping[str, str]) -> None:
         store = self._state.store
@@ -166,9 +172,6 @@ class Follower:
         if snapshot.parent is None:
             return self._lake.whole(self._feed.name, snapshot.id)
         return self._lake.appended(self._feed.name, snapshot.parent, snapshot.id)
-
-    def _lake_columns(self, writer: Writer) -> list[str]:
-        return [str(one) for one in self._lake.whole(writer.store.name).columns]
 
     def _place(self, base: Base) -> int | None:
         if base.stamp is None:

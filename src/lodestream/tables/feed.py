@@ -16,8 +16,8 @@ BATCH = "_batch"
 
 # Small row groups with a filter each: the rows of a thousand keys are found without reading the others.
 _FINDING = {
-    "write.parquet.row-group-size-bytes": str(1024 * 1024),
-    "write.parquet.bloom-filter-max-bytes": str(32 * 1024),
+    "write.parquet.row-group-size-bytes": str(512 * 1024),
+    "write.parquet.bloom-filter-max-bytes": str(16 * 1024),
     "write.merge.mode": "merge-on-read",
     "write.merge.distribution-mode": "none",
 }

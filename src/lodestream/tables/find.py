@@ -25,8 +25,13 @@ def among(column: str, values: Sequence[object], kind: DataType) -> str | None:
     if not values or len(values) > MOST_KEYS or not isinstance(kind, _EXACT):
         return None
     ordered = sorted(values)  # type: ignore[type-var]
+    whole = f"{column} IN {in_list(ordered, kind.simpleString())}"
+    if len(ordered) <= _MOST_LISTED:
+        return whole
     lists = [ordered[start : start + _MOST_LISTED] for start in range(0, len(ordered), _MOST_LISTED)]
-    return "(" + " OR ".join(f"{column} IN {in_list(some, kind.simpleString())}" for some in lists) + ")"
+    parts = " OR ".join(f"{column} IN {in_list(some, kind.simpleString())}" for some in lists)
+    # The whole list comes first: a row that is read after all is then looked up once, not once per part.
+    return f"{whole} AND ({parts})"
 
 
 def rows_of(stored: DataFrame, keys: Sequence[str], wanted: DataFrame, values: Sequence[object]) -> DataFrame:

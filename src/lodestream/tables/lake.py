@@ -70,9 +70,13 @@ class Lake:
             store.refresh()
         return store
 
-    def append(self, name: str, rows: DataFrame, branch: str, properties: Mapping[str, str]) -> None:
+    def append(
+        self, name: str, rows: DataFrame, branch: str, properties: Mapping[str, str], *, clustered: bool = False
+    ) -> None:
+        """`clustered` rows come partition by partition: then only one file is open at a time."""
         with catalog_errors(f"writing {name}"):
-            self._writer(name, rows, branch, properties).append()
+            writer = self._writer(name, rows, branch, properties)
+            (writer.option("fanout-enabled", "false") if clustered else writer).append()
 
     def overwrite(self, name: str, rows: DataFrame, branch: str, properties: Mapping[str, str]) -> None:
         """Replace every row in one atomic step: readers never see an empty table."""

@@ -56,17 +56,14 @@ class Item(Record):
     day: date
 
 
-class Events(Source):
-    """The line's changes in the order of their arrival."""
+class Offsets(Source):
+    """A source that counts: everything up to `end`."""
 
     name = "kafka"
-
-    def __init__(self, spark: SparkSession, line: FeedLine) -> None:
-        self._spark = spark
-        self._line = line
+    end: int
 
     def latest(self) -> Position:
-        return {"next": len(self._line.changes)}
+        return {"next": self.end}
 
     def start(self, latest: Position) -> Position:
         return {"next": 0}
@@ -82,6 +79,18 @@ class Events(Source):
 
     def accept(self, since: Position, latest: Position) -> Position:
         return latest
+
+
+class Events(Offsets):
+    """The line's changes in the order of their arrival."""
+
+    def __init__(self, spark: SparkSession, line: FeedLine) -> None:
+        self._spark = spark
+        self._line = line
+
+    @property
+    def end(self) -> int:  # type: ignore[override]
+        return len(self._line.changes)
 
     def read(self, since: Position, to: Position) -> DataFrame:
         chosen = self._line.changes[since["next"] : to["next"]]

@@ -17,7 +17,7 @@ from lodestream.flows import keyed_batch, keyed_derived, keyed_facts
 from lodestream.tables import find
 
 SEED = int(os.environ.get("LODE_FEED_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
-ROUNDS = int(os.environ.get("LODE_FEED_ROUNDS", "7"))
+ROUNDS = int(os.environ.get("LODE_FEED_ROUNDS", "4"))
 KEYS = 120
 POINTS = [
     ("apply.before", ITEMS),
