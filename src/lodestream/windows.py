@@ -38,7 +38,7 @@ def hopping(at: str | Column, length: str, every: str) -> Column:
 
 
 def session(at: str | Column, gap: str) -> Column:
-    """Events of a group with less than `gap` between them. A late one can join two sessions, a lost one part them."""
+    """Events of a group with at most `gap` between them. A late one can join two sessions, a lost one part them."""
     return f.session_window(at, _spelled(gap)).alias("session")
 
 
