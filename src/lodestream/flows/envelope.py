@@ -41,6 +41,9 @@ def enclosed(carried: DataType) -> dict[str, Column]:
         name: (col(f"{CARRIED}.`{name}`") if name in own else lit(None)).cast(kind)
         for name, kind in COORDINATES.items()
     }
+    if "modified" in own and "timestamp" not in own:
+        # When a file was written is when its records arrived.
+        known["timestamp"] = col(f"{CARRIED}.modified")
     if not is_bronze(fields):
         whole = struct(*[col(f"{CARRIED}.`{name}`") for name in own])
         known |= {name: lit(None).cast(COORDINATES[name]) for name in known}
@@ -52,8 +55,9 @@ def restored(letters: DataFrame, schema: StructType, beside: Sequence[str] = ())
     """Rows of the input with this schema, from their letters; the columns `beside` are kept."""
     kept = [col(name) for name in beside]
     if is_bronze(schema):
+        letters = letters.withColumn("modified", col("timestamp"))
         held = [
-            col(field.name) if field.name in COORDINATES else lit(None).cast(field.dataType).alias(field.name)
+            (col(field.name) if field.name in letters.columns else lit(None)).cast(field.dataType).alias(field.name)
             for field in schema
         ]
         return letters.select(*held, *kept)

@@ -15,6 +15,8 @@ from lodestream.tables.lake import Lake
 # One event may have several letters. Its coordinates alone would not do: a recreated topic counts from 0 again.
 _PARTS = ("topic", "partition", "offset", "file", "row", "unix_micros(timestamp)", "xxhash64(value)")
 _EVENT = f"CASE WHEN offset IS NULL AND file IS NULL THEN letter ELSE concat_ws('|', {', '.join(_PARTS)}) END"
+# Characters of an id that is not shortened.
+_WHOLE = 32
 
 
 class OpenLetters:
@@ -52,9 +54,9 @@ def in_bucket(number: int, of: int) -> Column:
 def _condition(choice: Choice) -> Column:
     held = lit(True)
     if choice.letters:
-        named = lit(False)
+        named = col("letter").isin([one for one in choice.letters if len(one) == _WHOLE])
         for one in choice.letters:
-            named = named | col("letter").startswith(one)
+            named = named | col("letter").startswith(one) if len(one) < _WHOLE else named
         held = held & named
     if choice.reason is not None:
         wanted = choice.reason.lower()

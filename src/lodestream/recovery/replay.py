@@ -37,7 +37,6 @@ class Replayed:
     chosen: int = 0
     replayed: int = 0
     failing: int = 0
-    pending: int = 0
     rows: Counter[str] = field(default_factory=Counter)
     batches: list[int] = field(default_factory=list)
     reasons: Counter[str] = field(default_factory=Counter)

@@ -15,6 +15,7 @@ from lodestream.flows.judge import CARRIED, REASONS
 from lodestream.flows.judged import JudgedBatch
 from lodestream.flows.silver import SilverFlow
 from lodestream.recovery.open_letters import OpenLetters
+from lodestream.sources.source import Source
 
 _NO_ROW = "the function gives no row for it"
 _PARTLY = "the event gives more rows than it has letters: some are in the table, and without keys they would come twice"
@@ -89,13 +90,19 @@ class Trial:
         return made
 
     def _make(self, raw: DataFrame, events: int) -> JudgedBatch:
-        lake, flow = self._flow.lake, self._flow
-        # A letter holds the row of the driving input; another stream has nothing new to say.
-        frames = {name: lake.whole(name) if name in flow.lookups else lake.whole(name).limit(0) for name in flow.inputs}
+        flow = self._flow
+        frames = {source.name: self._input(source) for source in flow.sources}
         frames[flow.driving] = raw
         made = flow.judged(frames, Span({}, {}, events))
         self._batches.append(made)
         return made
+
+    def _input(self, source: Source) -> DataFrame:
+        """Lookups as they are now. A letter holds the row of the driving input; other streams have nothing new."""
+        latest = source.latest()
+        if source.name in self._flow.lookups and latest is not None:
+            return source.read(latest, latest)
+        return self._flow.lake.whole(source.name).limit(0)
 
     def _raw(self) -> DataFrame:
         schema = self._flow.lake.whole(self._flow.driving).schema

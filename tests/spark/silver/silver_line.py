@@ -110,7 +110,7 @@ class SilverLine:
 
     def rows(self, table: str, *columns: str) -> list[tuple[Any, ...]]:
         """The chosen columns of every row, sorted."""
-        found = self.spark.table(f"lode.{table}").select(*columns).collect()
+        found = self.spark.table(f"lode.{table}").selectExpr(*columns).collect()
         return sorted((tuple(row) for row in found), key=repr)
 
     def column(self, table: str, column: str) -> list[Any]:

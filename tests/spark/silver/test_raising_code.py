@@ -20,15 +20,18 @@ Make = Callable[[Pipeline], SilverLine]
 DEAD = "silver.orders__dead"
 
 
-def shop(worth: Callable[[DataFrame], DataFrame]) -> Pipeline:
+def shop(worth: Callable[[DataFrame], DataFrame], among: str = "id - 13") -> Pipeline:
     pipeline = Pipeline("shop")
     pipeline.bronze("events", Kafka("events"))
 
+    from pyspark.sql.functions import expr
+
     @pipeline.silver(decode=Json("id bigint, cents string"))
     def orders(events: DataFrame) -> DataFrame:
-        return worth(events)
+        # A time with every digit, as a row of a table has it.
+        return worth(events).withColumn("at", expr("timestamp_micros(1700000000123456 + id)"))
 
-    query = "SELECT id, cents div (id - 13) AS per_item FROM silver.orders"
+    query = f"SELECT id, at, cents div ({among}) AS per_item FROM silver.orders"
     pipeline.silver("items", sql=query, filters={"not free": "per_item <> 0"})
 
     return pipeline
@@ -66,6 +69,11 @@ def test_a_row_that_raises_is_a_dead_letter_and_the_batch_goes_on(line: Make) ->
     shop_line.declare(shop(lambda events: in_sql(events.replace("x", "100"))))
     assert Replay(shop_line.flows()["silver.orders"], Choice(reason="raised")).run().replayed == 2
     assert shop_line.column("silver.orders", "id") == list(range(40))
+    # A letter that came from a table comes back as the row it was.
+    shop_line.declare(shop(in_sql, among="id + 1"))
+    assert Replay(shop_line.flows()["silver.items"], Choice()).run().replayed == 1
+    (item,) = [row for row in shop_line.rows("silver.items", "id", "unix_micros(at)", "per_item") if row[0] == 13]
+    assert item == (13, 1700000000123469, 35)
 
 
 def test_a_bad_cast_in_sql_is_a_dead_letter(line: Make) -> None:
