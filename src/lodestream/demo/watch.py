@@ -9,13 +9,12 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
-from lodestream.demo.show import Demo
+from lodestream.demo.show import GOLD, Demo
 from lodestream.engine import Status, read_status
 from lodestream.errors import LodeError
 from lodestream.observe.events import Event
 from lodestream.tables.inspect import Inspector
 
-GOLD = "gold.daily_summary"
 GOLD_COLUMNS = (
     "pickup_date",
     "pickup_day_of_week",

@@ -28,7 +28,9 @@ def replace_rows(
 
     `keys` pairs a column of `touched` with SQL over a stored row. `touched` names each key once: null is a key too.
     """
-    source = _going(keys, touched, rows).unionAll(_coming(keys, touched, rows))
+    # Spark plans the source of a merge twice, for the files and for the rows: computed once, both see the same, and a
+    # plan that reads one thing in two places does not trip it.
+    source = _going(keys, touched, rows).unionAll(_coming(keys, touched, rows)).localCheckpoint()
     # The source's columns have names of their own, so a plain name is always one of the stored table.
     same = " AND ".join(f"{stored} <=> _lode_k{number}" for number, (_, stored) in enumerate(keys))
     inserted = {column: col(f"_lode_v{number}") for number, column in enumerate(rows.columns)}
