@@ -8,6 +8,8 @@ from pyspark.sql import SparkSession, Window
 from pyspark.sql import functions as f
 from upsert_ways.changes import ROW, changed, stored
 
+from lodestream.tables.lake import Lake
+
 PROPERTIES = "'write.distribution-mode'='none', 'write.spark.fanout.enabled'='true'"
 COLUMNS = ("id", "day", "zone", "amount", "status", "note", "at")
 
@@ -16,7 +18,7 @@ class Stock:
     """Iceberg's defaults (copy-on-write), beside ours in the same session. The stream's own overhead is left out."""
 
     def __init__(self, spark: SparkSession, rows: int, reach: int, size: int, partition_by: str) -> None:
-        self.spark = spark.newSession()
+        self.spark = Lake(spark.newSession(), "lode").spark
         self._rows, self._reach, self._size, self._end = rows, reach, size, 0
         self.spark.sql("CREATE NAMESPACE IF NOT EXISTS lode.stock")
         parted = f"PARTITIONED BY ({partition_by})" if partition_by else ""

@@ -148,7 +148,7 @@ class KeyedFlow(SilverFlow):
             name,
             ddl,
             partition_by=partition_by,
-            properties=found_by(self.keys, self.table.properties),
+            properties=found_by(self.keys, partition_by, self.table.properties),
             comment=self.table.description or (self.contract.description if self.contract else None),
         )
 

@@ -19,7 +19,7 @@ from lodestream.flows.keyed_rows import upserted
 from lodestream.flows.shape import only_touched
 from lodestream.pipeline import Debezium
 from lodestream.tables.feed import BATCH
-from lodestream.tables.find import MOST_KEYS, rows_of
+from lodestream.tables.find import MOST_KEYS, quick_look, rows_of
 from lodestream.tables.snapshot import PREFIX, Snapshot
 
 if TYPE_CHECKING:
@@ -109,7 +109,8 @@ class KeyedBatch(JudgedBatch):
         """The stored rows of the changed keys, as of one snapshot; None when nothing is stored."""
         if at.total_rows == 0 or self.most == 0:
             return None
-        rows = self._keyed.lake.whole(table, at.id)
+        lake = self._keyed.lake
+        rows = lake.whole(table, at.id, quick_look(at, lake.spark.sparkContext.defaultParallelism))
         return rows_of(self.near(rows), self._keyed.keys, changes, self.first_keys(changes))
 
     def near(self, rows: DataFrame) -> DataFrame:

@@ -10,12 +10,13 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql.functions import col, row_number
 
 from lodestream.contracts.quoting import name as quoted
-from lodestream.errors import CatalogUnavailable, NotOurTable, SourceRecreated, SourceRewritten
+from lodestream.errors import CatalogUnavailable
 from lodestream.failpoints import reach
 from lodestream.flows.keyed_facts import Facts, FeedWatch
 from lodestream.flows.keyed_load import load
+from lodestream.flows.keyed_place import follow_back, standing
 from lodestream.flows.tuning import SMALL
-from lodestream.tables.feed import BATCH, WEIGHT, placed
+from lodestream.tables.feed import BATCH, WEIGHT
 from lodestream.tables.iceberg import IcebergStore
 from lodestream.tables.lake import Lake
 from lodestream.tables.merge import merge_changes
@@ -99,7 +100,7 @@ class Follower:
                 return after, found[::-1]  # our place itself may have expired: what came after it is all there
         if after is None:
             return after, found[::-1]
-        self._follow_back()
+        follow_back(self._feed, self._marks.store, self._state.store)
         return self._pending()
 
     def _step(self, after: int | None, snapshot: Snapshot) -> None:
@@ -174,33 +175,4 @@ class Follower:
         return self._lake.appended(self._feed.name, snapshot.parent, snapshot.id)
 
     def _place(self, base: Base) -> int | None:
-        if base.stamp is None:
-            return None
-        place = base.stamp.positions.get(self._feed.name)
-        if place is None:
-            raise NotOurTable(
-                f"{self._table} was kept without a change feed until now",
-                why="its rows say which input they contain, but not which changes made them",
-                fix=f"rename or drop {self._table}, and it is made again from its input with a feed",
-            )
-        if place["uuid"] != self._feed.uuid:
-            raise SourceRecreated(
-                f"{self._feed.name} was dropped and created again",
-                why=f"{self._table} has applied table {place['uuid']}, the catalog now has {self._feed.uuid}",
-                fix=f"drop {self._table} and its siblings, and they are made again from their input",
-            )
-        return int(place["snapshot"])
-
-    def _follow_back(self) -> None:
-        """The feed was rolled back: the table goes back to the newest place that the feed still has."""
-        history = {snapshot.id for snapshot in self._feed.ancestors(self._feed.head())}
-        store = self._state.store
-        for snapshot, place in placed(store, self._feed.name):
-            if place["snapshot"] in history:
-                store.rollback(snapshot.id)
-                return
-        raise SourceRewritten(
-            f"{self._feed.name} was rolled back to before everything that {self._table} knows",
-            why="the snapshots of the table that would fit have expired",
-            fix=f"drop {self._table} and {self._marks.store.name}: both are made again from the feed",
-        )
+        return standing(base, self._feed, self._table)

@@ -14,10 +14,12 @@ ORDER = "_lode"
 # In the feed: the batch that wrote the row. The last batch that names a row says whether it is there.
 BATCH = "_batch"
 
-# Small row groups with a filter each: the rows of a thousand keys are found without reading the others.
+# Small row groups with a filter each: the rows of a thousand keys are found without reading the others. The old rows
+# of a table without partitions are anywhere, and few are in any row group; those of a partitioned one come together,
+# and there the filters of all other partitions cost more than the rows.
+_SPREAD, _TOGETHER = 512 * 1024, 2 * 1024 * 1024
+_BYTES_PER_FILTER_BYTE = 32
 _FINDING = {
-    "write.parquet.row-group-size-bytes": str(512 * 1024),
-    "write.parquet.bloom-filter-max-bytes": str(16 * 1024),
     "write.merge.mode": "merge-on-read",
     "write.merge.distribution-mode": "none",
 }
@@ -31,9 +33,15 @@ def marks_of(table: str) -> str:
     return f"{table}__marks"
 
 
-def found_by(keys: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
+def found_by(keys: Sequence[str], partition_by: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
     """The properties of a table whose rows are looked up by key; what the user gave wins."""
-    return {**_FINDING, f"write.parquet.bloom-filter-enabled.column.{keys[0]}": "true", **given}
+    group = _TOGETHER if partition_by else _SPREAD
+    sized = {
+        "write.parquet.row-group-size-bytes": str(group),
+        "write.parquet.bloom-filter-max-bytes": str(group // _BYTES_PER_FILTER_BYTE),
+        f"write.parquet.bloom-filter-enabled.column.{keys[0]}": "true",
+    }
+    return {**_FINDING, **sized, **given}
 
 
 def position_in(snapshot: Snapshot, feed: str) -> Mapping[str, Any] | None:

@@ -9,12 +9,24 @@ from pyspark.sql.types import ByteType, DataType, DateType, IntegerType, LongTyp
 
 from lodestream.contracts.quoting import in_list
 from lodestream.contracts.quoting import name as quoted
+from lodestream.tables.snapshot import Snapshot
 
 # Values of these types are the same as literals, so a filter on them loses no row.
 _EXACT = (ByteType, ShortType, IntegerType, LongType, StringType, DateType)
 # Iceberg holds lists up to this length against the ranges of files and row groups; longer ones it lets pass.
 _MOST_LISTED = 200
 MOST_KEYS = 4_000
+
+_SMALLEST_SPLIT = 16 * 1024 * 1024
+
+
+def quick_look(at: Snapshot, cores: int) -> dict[str, str]:
+    """Read options for a few rows among many files: a task for each core, not one for every few files.
+
+    Nearly every file is dismissed by its footer, so its size says little about the work.
+    """
+    size = int(at.summary.get("total-files-size", "0"))
+    return {"split-size": str(max(_SMALLEST_SPLIT, size // (2 * cores))), "file-open-cost": str(64 * 1024)}
 
 
 def among(column: str, values: Sequence[object], kind: DataType) -> str | None:
@@ -25,13 +37,8 @@ def among(column: str, values: Sequence[object], kind: DataType) -> str | None:
     if not values or len(values) > MOST_KEYS or not isinstance(kind, _EXACT):
         return None
     ordered = sorted(values)  # type: ignore[type-var]
-    whole = f"{column} IN {in_list(ordered, kind.simpleString())}"
-    if len(ordered) <= _MOST_LISTED:
-        return whole
     lists = [ordered[start : start + _MOST_LISTED] for start in range(0, len(ordered), _MOST_LISTED)]
-    parts = " OR ".join(f"{column} IN {in_list(some, kind.simpleString())}" for some in lists)
-    # The whole list comes first: a row that is read after all is then looked up once, not once per part.
-    return f"{whole} AND ({parts})"
+    return "(" + " OR ".join(f"{column} IN {in_list(some, kind.simpleString())}" for some in lists) + ")"
 
 
 def rows_of(stored: DataFrame, keys: Sequence[str], wanted: DataFrame, values: Sequence[object]) -> DataFrame:

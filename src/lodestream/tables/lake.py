@@ -83,8 +83,8 @@ class Lake:
         with catalog_errors(f"overwriting {name}"):
             self._writer(name, rows, branch, properties).overwrite(lit(True))
 
-    def whole(self, name: str, snapshot: int | None = None) -> DataFrame:
-        reader = self.spark.read
+    def whole(self, name: str, snapshot: int | None = None, options: Mapping[str, str] | None = None) -> DataFrame:
+        reader = self.spark.read.options(**(options or {}))
         if snapshot is not None:
             reader = reader.option("versionAsOf", str(snapshot))
         return reader.table(self.identifier(name))

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from feed_line import ITEMS, SMALL, VERSIONS, FeedLine, Killed, killed, some_day
+from feed_line import BRONZE, ITEMS, SMALL, VERSIONS, FeedLine, Killed, killed, some_day
 from feed_model import Change
 
 from lodestream import failpoints
+from lodestream.errors import AnotherWriter
 from lodestream.flows import keyed_batch, keyed_derived, keyed_facts
 from lodestream.tables import find
 
@@ -69,6 +70,53 @@ def test_random_changes_in_random_batches_with_kills_equal_the_oracle(
     raw = line.project.pipeline.changes("items_raw", line.spark).collect()
     assert len(raw) == len(line.changes)
     assert {row._weight for row in raw} == {1}  # a table that only grows is its own feed
+
+
+def test_a_feed_that_is_rolled_back_takes_its_table_and_its_marks_along(line: FeedLine) -> None:
+    day = some_day(0)
+    line.changes += [Change("a", (1, day), 1, 0, 0), Change("b", (1, day), 1, 0, 1)]
+    only = (BRONZE, ITEMS)
+    line.drive({name: flow for name, flow in line.flows().items() if name in only})
+    feed = line.lake.store(f"{ITEMS}__changes")
+    before = feed.head()
+    assert before is not None
+    line.changes += [Change("a", (2, day), 2, 0, 2), Change("b", (0, day), 2, 0, 3, gone=True)]
+    line.drive({name: flow for name, flow in line.flows().items() if name in only})
+    assert _weights(line) == {("a", 2)}
+    feed.refresh()
+    feed.rollback(before.id)
+    line.drive({ITEMS: line.flows()[ITEMS]})  # the same input once more, on the table as it was
+    assert _weights(line) == {("a", 2)}
+    line.check_feed(ITEMS)
+
+
+def test_two_runs_of_one_table_apply_each_change_once(line: FeedLine) -> None:
+    day = some_day(0)
+    line.changes += [Change("a", (1, day), 1, 0, 0), Change("b", (1, day), 1, 0, 1)]
+    first, second = line.flows(), line.flows()
+    first[BRONZE].step(100)
+
+    def meanwhile() -> None:
+        failpoints.disarm()
+        assert second[ITEMS].step(100) is not None  # finds the feed published, and applies it
+
+    failpoints.arm("apply.between", ITEMS, meanwhile)
+    assert first[ITEMS].step(100) is not None
+    assert _weights(line) == {("a", 1), ("b", 1)}
+    line.changes += [Change("a", (2, day), 2, 0, 2)]
+    first[BRONZE].step(100)
+    assert second[ITEMS].step(100) is not None
+    line.changes += [Change("b", (3, day), 3, 0, 3)]
+    first[BRONZE].step(100)
+    with pytest.raises(AnotherWriter):
+        first[ITEMS].step(100)
+    assert second[ITEMS].step(100) is not None
+    assert _weights(line) == {("a", 2), ("b", 3)}
+    line.check_feed(ITEMS)
+
+
+def _weights(line: FeedLine) -> set[tuple[str, int]]:
+    return {(row.id, row.weight) for row in line.rows(ITEMS)}
 
 
 def list_at_most(keys: int, monkeypatch: pytest.MonkeyPatch) -> None:
