@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -81,18 +82,15 @@ def test_what_passes_after_a_fix_is_published_once_and_the_rest_stays_open(line:
     assert (n, cents) == (18, sum(shop_line.column(ORDERS, "cents")))
 
 
-POINTS = [
-    ("publish.swap", DEAD),
-    ("publish.swapped", DEAD),
-    ("stage.after", ORDERS),
-    ("publish.swap", ORDERS),
-    ("publish.swapped", ORDERS),
-]
+# Decisions without rows, rows that nobody sees, rows whose publication was not noticed; LODE_LONG=1 adds the others.
+POINTS = [("publish.swapped", DEAD), ("stage.after", ORDERS), ("publish.swapped", ORDERS)]
+if os.environ.get("LODE_LONG"):
+    POINTS += [("publish.swap", DEAD), ("publish.swap", ORDERS), ("dead.staged", ORDERS), ("stage.before", ORDERS)]
 
 
 def test_kill_at_every_point_then_replay_again(line: Make) -> None:
     shop_line = some_dead(line)
-    for least, (point, table) in zip(range(90, 40, -10), POINTS, strict=True):
+    for least, (point, table) in zip(range(90, 0, -10), POINTS, strict=False):
         shop_line.declare(shop(least))
         failpoints.arm(point, table, killed)
         with pytest.raises(Killed):
@@ -105,7 +103,7 @@ def test_kill_at_every_point_then_replay_again(line: Make) -> None:
         replay(shop_line)
         kept = [one for one in shop_line.column(ORDERS, "id") if one < 1000]
         assert kept == list(range(least // 10, 21)), point
-    assert states(shop_line) == {"replayed": 5, "open": 6}
+    assert states(shop_line) == {"replayed": len(POINTS), "open": 11 - len(POINTS)}
 
 
 def test_a_replay_and_a_run_at_the_same_time(line: Make) -> None:
