@@ -28,6 +28,21 @@ zones = taxi.reference(
     owner="mobility",
 )
 
+payment_types = taxi.reference(
+    "payment_types",
+    "reference/payment_types.csv",
+    schema="payment_type_id int, payment_type_name string",
+    keys=["payment_type_id"],
+    owner="mobility",
+)
+rate_codes = taxi.reference(
+    "rate_codes",
+    "reference/rate_codes.csv",
+    schema="rate_code_id int, rate_code_name string",
+    keys=["rate_code_id"],
+    owner="mobility",
+)
+
 # What makes a trip the same trip when the event carries no id of its own.
 IDENTITY = (
     "VendorID",
@@ -99,5 +114,20 @@ def trip_metrics(trips: DataFrame) -> DataFrame:
     )
 
 
+# The figures of the front page follow every batch; what is read less often, or costs more, has a pace of its own.
 taxi.gold("daily_summary", sql="gold/daily_summary.sql", owner="mobility")
 taxi.gold("hourly_patterns", sql="gold/hourly_patterns.sql", owner="mobility")
+taxi.gold("fct_trips", sql="gold/fct_trips.sql", owner="mobility", partition_by="pickup_date", every="10 s")
+taxi.gold("dim_dates", sql="gold/dim_dates.sql", owner="mobility", every="20 s")
+taxi.gold("dim_locations", sql="gold/dim_locations.sql", owner="mobility")
+taxi.gold("dim_payment_types", sql="gold/dim_payment_types.sql", owner="mobility")
+taxi.gold(
+    "mart_daily_revenue",
+    sql="gold/mart_daily_revenue.sql",
+    owner="finance",
+    every="20 s",
+    export="exports/daily_revenue.parquet",
+)
+taxi.gold("mart_hourly_demand", sql="gold/mart_hourly_demand.sql", owner="mobility", every="20 s")
+taxi.gold("mart_location_performance", sql="gold/mart_location_performance.sql", owner="mobility", every="30 s")
+taxi.gold("anomaly_daily_trips", sql="gold/anomaly_daily_trips.sql", owner="finance", every="30 s")

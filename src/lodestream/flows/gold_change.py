@@ -13,6 +13,7 @@ from lodestream.flows.gold_batches import NewRowsBatch, OverwriteBatch, ReplaceB
 from lodestream.flows.gold_views import Inputs, Keys
 from lodestream.pipeline.gold.plan import BOTH, DELTA, FOLDED, GOLD, STATE, WEIGHT, GoldPlan, feed_view
 from lodestream.pipeline.gold.rewriting import quoted
+from lodestream.tables.aside import set_aside
 
 if TYPE_CHECKING:
     from lodestream.flows.gold import GoldFlow
@@ -23,7 +24,7 @@ def pass_rows(flow: GoldFlow, plan: GoldPlan, inputs: Inputs, span: Span) -> Bat
     delta = _delta(flow, plan, inputs)
     if not flow.retracts(plan.stream):
         return NewRowsBatch(flow, delta.drop(WEIGHT), span.rows)
-    kept = delta.localCheckpoint()
+    kept = set_aside(delta)
     if kept.where(col(WEIGHT) < 0).isEmpty():
         return NewRowsBatch(flow, kept.drop(WEIGHT), span.rows)
     if flow.stored_rows <= flow.small:
@@ -33,7 +34,7 @@ def pass_rows(flow: GoldFlow, plan: GoldPlan, inputs: Inputs, span: Span) -> Bat
 
 def change_groups(flow: GoldFlow, plan: GoldPlan, inputs: Inputs, span: Span) -> Batch:
     """The touched groups of a large table, each with the change added to what it holds."""
-    return _met(flow, plan, _delta(flow, plan, inputs).localCheckpoint(), span)
+    return _met(flow, plan, set_aside(_delta(flow, plan, inputs)), span)
 
 
 def _delta(flow: GoldFlow, plan: GoldPlan, inputs: Inputs) -> DataFrame:

@@ -21,6 +21,7 @@ from lodestream.flows.flow import Span
 from lodestream.flows.tuning import SMALL
 from lodestream.pipeline.gold.plan import WEIGHT, feed_view, now_view
 from lodestream.sources.table import TableInput
+from lodestream.tables.aside import set_aside
 
 # Values of these types survive the way through Python unchanged, so a filter on them loses no row.
 _EXACT = (ByteType, ShortType, IntegerType, LongType, StringType, DateType, DecimalType)
@@ -70,8 +71,7 @@ class Keys:
     """The keys that a batch touches, computed once and kept apart from the tables they were read from."""
 
     def __init__(self, rows: DataFrame) -> None:
-        # A cached plan over a table would be computed again when that table is written: cut it off here.
-        self.rows = rows.localCheckpoint()
+        self.rows = set_aside(rows)
         self._sample: list[Row] = self.rows.limit(_MOST_KEYS + 1).collect()
 
     @property

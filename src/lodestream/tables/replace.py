@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, expr, lit
 
+from lodestream.tables.aside import set_aside
 from lodestream.tables.jvm import catalog_errors
 from lodestream.tables.lake import Lake
 
@@ -28,9 +29,8 @@ def replace_rows(
 
     `keys` pairs a column of `touched` with SQL over a stored row. `touched` names each key once: null is a key too.
     """
-    # Spark plans the source of a merge twice, for the files and for the rows: computed once, both see the same, and a
-    # plan that reads one thing in two places does not trip it.
-    source = _going(keys, touched, rows).unionAll(_coming(keys, touched, rows)).localCheckpoint()
+    # Spark runs the source of a merge twice, for the files and for the rows: computed once, both see the same.
+    source = set_aside(_going(keys, touched, rows).unionAll(_coming(keys, touched, rows)))
     # The source's columns have names of their own, so a plain name is always one of the stored table.
     same = " AND ".join(f"{stored} <=> _lode_k{number}" for number, (_, stored) in enumerate(keys))
     inserted = {column: col(f"_lode_v{number}") for number, column in enumerate(rows.columns)}
