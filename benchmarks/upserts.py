@@ -61,16 +61,18 @@ def measured(
 ) -> list[dict[str, Any]]:
     """The tables take turns, so that whatever else the machine does slows all of them."""
     ours: dict[int, Ours] = {}
+    stock: dict[int, Stock] = {}
     for rows, root in roots.items():
         root.mkdir(parents=True)
         ours[rows] = Ours(root, rows, case.reach, changes, case.partition_by)
+        if stock_batches:  # now: a new session takes the catalog of the one that was started last
+            stock[rows] = Stock(ours[rows].spark, rows, case.reach, changes, case.partition_by)
         say(f"{case.name}, {rows:,} rows: filled")
     took = in_turn({rows: one.batch for rows, one in ours.items()}, batches)
     result = [{"rows": rows, "ours": settled(took[rows])} for rows in roots]
     for one in ours.values():
         one.check()
     if stock_batches:
-        stock = {rows: Stock(one.spark, rows, case.reach, changes, case.partition_by) for rows, one in ours.items()}
         took = in_turn({rows: one.batch for rows, one in stock.items()}, stock_batches)
         for one in result:
             one["stock"] = settled(took[one["rows"]])
