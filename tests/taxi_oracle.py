@@ -39,7 +39,7 @@ _SHOWN = ", ".join(
         "CAST(CAST(event->>'total_amount' AS DOUBLE) AS VARCHAR)",
     )
 )  # fmt: skip
-# The order of the WHENs does not matter: a row has one place, and here only the place is compared.
+# A delete needs its key and no more: whatever it says of the trip, the trip goes.
 _SQL = f"""
 CREATE VIEW parsed AS
 SELECT place, CASE WHEN json_valid(value) AND json_type(value) = 'OBJECT' THEN CAST(value AS JSON) END AS event
@@ -62,9 +62,9 @@ SELECT place, event IS NOT NULL
 FROM parsed;
 
 CREATE VIEW judged AS
-SELECT *, CASE WHEN coalesce(readable AND pickup_datetime IS NOT NULL AND dropoff_datetime IS NOT NULL
+SELECT *, CASE WHEN coalesce(readable AND (op = 'd' OR (pickup_datetime IS NOT NULL AND dropoff_datetime IS NOT NULL
     AND trip_distance_miles >= 0 AND fare_amount >= 0
-    AND pickup_datetime >= TIMESTAMP '2024-01-01' AND pickup_datetime < TIMESTAMP '2024-02-01', false)
+    AND pickup_datetime >= TIMESTAMP '2024-01-01' AND pickup_datetime < TIMESTAMP '2024-02-01')), false)
     THEN 'good' ELSE 'dead' END AS verdict
 FROM typed;
 
