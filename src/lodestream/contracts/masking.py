@@ -1,11 +1,12 @@
 """Sensitive values as SQL that hides them.
 
 The secret stays out of contracts and SQL text: the expressions name two parameters, and `masking_parameters`
-makes their values from the secret at run time, for `spark.sql(text, args=...)`.
+makes their values from the secret at run time, for `spark.sql(text, args=...)`. A flow takes it from the environment.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,8 +16,9 @@ from lodestream.contracts import quoting
 from lodestream.contracts.model import Contract, Field, Masking
 from lodestream.contracts.types import parse_type
 from lodestream.contracts.violations import hidden
-from lodestream.errors import ContractError
+from lodestream.errors import ConfigError, ContractError
 
+VARIABLE = "LODE_MASKING_KEY"
 INNER, OUTER = "lode_mask_inner", "lode_mask_outer"
 _BLOCK = 64
 _REDACTED = "[redacted]"
@@ -43,6 +45,21 @@ class MaskingKey:
         """The key as literals, for DataFrame expressions. Plans then hold the key: keep them out of logs."""
         values = masking_parameters(secret)
         return cls(quoting.text(values[INNER]), quoting.text(values[OUTER]))
+
+    @classmethod
+    def of_environment(cls, contract: Contract, environ: Mapping[str, str] = os.environ) -> MaskingKey:
+        """The key that the contract needs; one that hashes nothing needs none."""
+        hashed = [path for path, field in _masked_fields(contract) if field.masking and field.masking.method == "hash"]
+        if not hashed:
+            return NAMED
+        if not environ.get(VARIABLE):
+            raise ConfigError(
+                f"contract {contract.title} hashes {', '.join(hashed)}, and there is no key",
+                why=f"the environment variable {VARIABLE} is not set",
+                fix=f"set {VARIABLE} to at least 16 random bytes, for example from `openssl rand -hex 32`, and keep it:"
+                " under another key the same value has another hash",
+            )
+        return cls.inline(environ[VARIABLE])
 
 
 NAMED = MaskingKey()
@@ -103,6 +120,15 @@ def _last(value: str, keep: int) -> str:
     partly = f"regexp_replace({value}, {quoting.text(followed)}, '*')"
     whole = f"regexp_replace({value}, {quoting.text(_LETTER)}, '*')"
     return f"CASE WHEN {count} > {keep} THEN {partly} ELSE {whole} END"
+
+
+def _masked_fields(contract: Contract) -> Iterator[tuple[str, Field]]:
+    waiting = [(field.name, field) for field in contract.fields]
+    while waiting:
+        path, field = waiting.pop(0)
+        yield path, field
+        waiting += [(f"{path}.{inner.name}", inner) for inner in field.fields]
+        waiting += [(f"{path}[]", field.items)] if field.items else []
 
 
 def _sensitive(field: Field, path: str) -> Iterator[str]:

@@ -10,6 +10,8 @@ from pyspark.sql.functions import array, array_compact, col, concat, expr, lit, 
 
 from lodestream.contracts import Contract, Violation, quoting
 from lodestream.contracts.conform import conform
+from lodestream.contracts.masking import MaskingKey, masked
+from lodestream.contracts.violations import hidden
 from lodestream.errors import DeclarationError
 from lodestream.pipeline import Expectation, Filter
 
@@ -51,7 +53,18 @@ class Judge:
         everything = when(expr("size(_unfit) > 0"), col("_unfit")).otherwise(reasons)
         typed = first.withColumn(REASONS, everything.cast("array<string>")).drop("_unfit")
         typed = typed.withColumn(FILTERED, filtered_by(self.filters))
-        return typed.withColumn(WARNED, self._warned())
+        return self._masked(typed.withColumn(WARNED, self._warned()))
+
+    @property
+    def masks(self) -> bool:
+        return self.contract is not None and any(map(hidden, self.contract.fields))
+
+    def _masked(self, judged: DataFrame) -> DataFrame:
+        """Rules saw the values as they came; whatever is written from here on does not."""
+        if self.contract is None or not self.masks:
+            return judged
+        shown = masked(self.contract, MaskingKey.of_environment(self.contract))
+        return judged.withColumns({name: expr(sql).cast(judged.schema[name].dataType) for name, sql in shown.items()})
 
     def _violations(self) -> list[Violation]:
         found = list(self.contract.violations(arrival=self.arrival)) if self.contract else []

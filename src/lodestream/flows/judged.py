@@ -139,7 +139,7 @@ class JudgedBatch(Batch):
     def _verdicts(self, raising: Sequence[Raising]) -> DataFrame:
         judged = self._conformed(without(self._source, raising) if raising else self._source)
         if raising:
-            judged = _beside(judged, *alone(self._source, raising))
+            judged = _beside(judged, *alone(self._source, raising, discreet=self._flow.judge.masks))
         if self._marks is not None:
             raw = struct(*[col(name) for name in self._marks.columns]).alias(CARRIED)
             judged = _beside(judged, self._marks.select(raw), array(), filtered=lit("not a record"))

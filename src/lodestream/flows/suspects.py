@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from pyspark.sql import Column, DataFrame
@@ -36,12 +37,19 @@ def without(source: DataFrame, raising: Sequence[Raising]) -> DataFrame:
     return marked(source).where(~_is_one_of(raising)).drop(MARK)
 
 
-def alone(source: DataFrame, raising: Sequence[Raising]) -> tuple[DataFrame, Column]:
-    """The raising rows, and the reasons of each."""
+def alone(source: DataFrame, raising: Sequence[Raising], *, discreet: bool = False) -> tuple[DataFrame, Column]:
+    """The raising rows, and the reasons of each; `discreet` ones do not quote what was raised."""
     reason = lit("")
     for one in raising:
-        reason = when(col(MARK) == one.mark, lit(one.reason)).otherwise(reason)
+        said = _kind(one.reason) if discreet else one.reason
+        reason = when(col(MARK) == one.mark, lit(said)).otherwise(reason)
     return marked(source).where(_is_one_of(raising)), array(concat(lit("raised: "), reason))
+
+
+def _kind(reason: str) -> str:
+    """Which error it was. Its text often quotes the value that caused it, and the contract hides some."""
+    found = re.match(r"\[[\w.]+\]|[\w.]+", reason)
+    return f"{found[0] if found else 'error'} (its text is not shown, because the contract masks fields)"
 
 
 def unsteady(table: str, error: Exception) -> UserCodeError:

@@ -28,6 +28,7 @@ CSV = codec_for(Csv("id int, fare decimal(6,2), name string, day date, ok boolea
             {"id": 1, "fare": Decimal("12.50"), "name": 'a, "b"', "day": date(2024, 1, 31), "ok": True, "x": 1000.0},
         ),
         (b",,,,,\r\n", {}),
+        (b'"","","","","",""', {}),
         (
             b"1,1.555,a,2024-01-31,true,1",
             "csv: fare is 1.555, which has more than 2 decimal places: not a decimal(6,2)",

@@ -47,6 +47,12 @@ def codec_for(
 
 
 def _shape(declared: str | None, given: Schema | None, folder: Path) -> Shape:
+    """What the decoder declares, else what its table does; fields that the table masks stay hidden either way."""
+    found = _stated(declared, given, folder)
+    return found if given is None or isinstance(given, str) else found.hiding(given)
+
+
+def _stated(declared: str | None, given: Schema | None, folder: Path) -> Shape:
     if declared is not None and declared.endswith((".yaml", ".yml")):
         return shape_of(load_contract(folder / declared).fields)
     schema = declared if declared is not None else given

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lodestream.contracts.types import Type
@@ -20,7 +20,7 @@ _NUMERIC = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal"
 
 @dataclass(frozen=True)
 class CsvCodec(RowCodec):
-    """An empty field is null, a quoted empty one is empty text in a string column and a misfit in any other."""
+    """An empty field is null, quoted or not: CSV cannot say which of the two was meant."""
 
     shape: Shape
     limits: Limits = field(default_factory=Limits)
@@ -53,7 +53,7 @@ class CsvCodec(RowCodec):
 
 
 def _by_place(column: Column) -> Column:
-    return Column(column.name, column.type, (column.name,), False, column.scalar_text, column.non_finite)
+    return replace(column, sources=(column.name,), any_case=False)
 
 
 def _given(text: str, column: Column) -> Any:

@@ -43,7 +43,7 @@ def _column(event: dict[str, Any], column: Column, problem: Problem) -> Any:
         problem(column.name, "is given twice")
         return None
     if column.scalar_text:
-        return _scalar_text(given, column.name, problem)
+        return _scalar_text(given, column, problem)
     return _value(given, column.type, column.name, column, problem)
 
 
@@ -80,10 +80,14 @@ def _value(given: Any, kind: Type, path: str, column: Column, problem: Problem) 
                 return _map(given, kind, path, column, problem)
         return SCALARS[kind.name](given, kind, column)
     except BrokenRow as detail:
-        problem(path, f"is {shown(given)}, which {detail}: not {article(kind)}")
+        problem(path, f"is {_shown(given, column)}, which {detail}: not {article(kind)}")
     except (ValueError, TypeError, OverflowError, InvalidOperation):
-        problem(path, f"is {shown(given)}, not {article(kind)}")
+        problem(path, f"is {_shown(given, column)}, not {article(kind)}")
     return None
+
+
+def _shown(given: Any, column: Column) -> str:
+    return "a hidden value" if column.hidden else shown(given)
 
 
 def _struct(given: Any, kind: Type, path: str, column: Column, problem: Problem) -> dict[str, Any]:
@@ -105,12 +109,11 @@ def _array(given: Any, kind: Type, path: str, column: Column, problem: Problem) 
 def _map(given: Any, kind: Type, path: str, column: Column, problem: Problem) -> list[tuple[Any, Any]]:
     if not isinstance(given, dict) or kind.key.name != "string":
         raise TypeError
-    for key in given:
+    places = {key: f"{path}[{'hidden' if column.hidden else shorten(key)}]" for key in given}
+    for key, place in places.items():
         if not _is_text(key):
-            problem(f"{path}[{shorten(key)}]", "has a name that is not text")
-    return [
-        (key, _value(value, kind.value, f"{path}[{shorten(key)}]", column, problem)) for key, value in given.items()
-    ]
+            problem(place, "has a name that is not text")
+    return [(key, _value(value, kind.value, places[key], column, problem)) for key, value in given.items()]
 
 
 def _is_text(name: str) -> bool:
@@ -121,8 +124,8 @@ def _is_text(name: str) -> bool:
         return False
 
 
-def _scalar_text(given: Any, path: str, problem: Problem) -> str | None:
+def _scalar_text(given: Any, column: Column, problem: Problem) -> str | None:
     if isinstance(given, dict | list):
-        problem(path, f"is {shown(given)}, not a plain value")
+        problem(column.name, f"is {_shown(given, column)}, not a plain value")
         return None
     return given if type(given) is str else plain_text(given)

@@ -72,6 +72,7 @@ def _struct_json(spark: SparkSession, codec: JsonCodec) -> dict[str, Any]:
             "any_case": column.any_case,
             "scalar_text": column.scalar_text,
             "non_finite": column.non_finite,
+            "hidden": column.hidden,
         }
     return found
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from lodestream.contracts import quoting
 from lodestream.contracts.model import Field
 from lodestream.contracts.types import Type, parse_type, struct
+from lodestream.contracts.violations import hidden
 from lodestream.errors import DeclarationError
 
 _ARROW = {
@@ -31,6 +32,7 @@ class Column:
     any_case: bool = False
     scalar_text: bool = False  # any scalar is taken as its text: the contract converts it later, by its own rules
     non_finite: bool = False
+    hidden: bool = False  # the contract masks it: its values are not shown in reasons
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,15 @@ class Shape:
     @property
     def ddl(self) -> str:
         return ", ".join(f"{quoting.name(column.name)} {column.type}" for column in self.columns)
+
+    def hiding(self, fields: Iterable[Field]) -> Shape:
+        """With the columns hidden that these fields mask, by any name they go by."""
+        masked = [(field.name, field.source_name, *field.aliases) for field in fields if hidden(field)]
+        names = {name.lower() for known in masked for name in known}
+        columns = [
+            replace(one, hidden=one.hidden or any(s.lower() in names for s in one.sources)) for one in self.columns
+        ]
+        return Shape(tuple(columns))
 
     @property
     def arrow(self) -> pa.StructType:
@@ -80,7 +91,7 @@ def _from_field(field: Field) -> Column:
     elif kind.name == "decimal" and reading.rounding:
         kind = Type("double")
     sources = (field.source_name, *field.aliases)
-    return Column(field.source_name, kind, sources, reading.any_case, text, reading.non_finite)
+    return Column(field.source_name, kind, sources, reading.any_case, text, reading.non_finite, hidden(field))
 
 
 def arrow_type(kind: Type) -> pa.DataType:

@@ -24,12 +24,15 @@ final class Field {
     final int kind;
     final boolean anyCase;
     final boolean nonFinite;
+    /** Values of this field are not shown in reasons: the contract masks it. */
+    final boolean hidden;
     final int precision;
     final int scale;
     final Field[] members;
     final Field element;
 
-    private Field(String name, String[] names, DataType type, boolean anyCase, boolean text, boolean nonFinite) {
+    private Field(String name, String[] names, DataType type, boolean anyCase, boolean text, boolean nonFinite,
+            boolean hidden) {
         this.name = name;
         this.names = new byte[names.length][];
         for (int i = 0; i < names.length; i++) {
@@ -40,6 +43,7 @@ final class Field {
         this.kind = text ? SCALAR_TEXT : kindOf(type);
         this.anyCase = anyCase;
         this.nonFinite = nonFinite;
+        this.hidden = hidden;
         this.precision = type instanceof DecimalType ? ((DecimalType) type).precision() : 0;
         this.scale = type instanceof DecimalType ? ((DecimalType) type).scale() : 0;
         this.members = type instanceof StructType ? inside((StructType) type) : null;
@@ -53,7 +57,8 @@ final class Field {
         for (int i = 0; i < fields.length; i++) {
             Metadata told = fields[i].metadata();
             found[i] = new Field(fields[i].name(), told.getStringArray("sources"), fields[i].dataType(),
-                told.getBoolean("any_case"), told.getBoolean("scalar_text"), told.getBoolean("non_finite"));
+                told.getBoolean("any_case"), told.getBoolean("scalar_text"), told.getBoolean("non_finite"),
+                told.getBoolean("hidden"));
         }
         return found;
     }
@@ -63,17 +68,17 @@ final class Field {
         Field[] found = new Field[fields.length];
         for (int i = 0; i < fields.length; i++) {
             String name = fields[i].name();
-            found[i] = new Field(name, new String[] {name}, fields[i].dataType(), anyCase, false, nonFinite);
+            found[i] = new Field(name, new String[] {name}, fields[i].dataType(), anyCase, false, nonFinite, hidden);
         }
         return found;
     }
 
     private Field elementOf(DataType type) {
         if (type instanceof ArrayType) {
-            return new Field("", new String[0], ((ArrayType) type).elementType(), anyCase, false, nonFinite);
+            return new Field("", new String[0], ((ArrayType) type).elementType(), anyCase, false, nonFinite, hidden);
         }
         if (type instanceof MapType) {
-            return new Field("", new String[0], ((MapType) type).valueType(), anyCase, false, nonFinite);
+            return new Field("", new String[0], ((MapType) type).valueType(), anyCase, false, nonFinite, hidden);
         }
         return null;
     }

@@ -11,6 +11,8 @@ import org.apache.spark.unsafe.types.UTF8String;
 /** One message being read into the declared fields. What does not fit is a reason; reading goes on to the next field. */
 final class JsonReading extends Scalars {
     private static final int MOST_REASONS = 5;
+    /** In place of a key that must not be shown. */
+    private static final StringBuilder HIDDEN = new StringBuilder("hidden");
 
     private Object[] trail;
     private int steps;
@@ -223,7 +225,7 @@ final class JsonReading extends Scalars {
             do {
                 string();
                 byte[] bytes = unescaped();
-                enter(bytes);
+                enter(field.hidden ? HIDDEN : bytes);
                 if (loneSurrogate) {
                     problem("has a name that is not text");
                 }
@@ -252,6 +254,7 @@ final class JsonReading extends Scalars {
 
     private void misfit(Field field, String value) {
         String wanted = field.kind == Field.SCALAR_TEXT ? "a plain value" : field.described();
+        value = field.hidden ? "a hidden value" : value;
         problem(detail == null ? "is " + value + ", not " + wanted : "is " + value + ", which " + detail + ": not " + wanted);
     }
 
