@@ -35,6 +35,7 @@ from taxi_oracle import TaxiOracle, rows_by_id  # noqa: E402
 
 N, HALF, SEED = 6_000, 3_500, 11
 DIRT = Dirt(duplicates=0.02, late=0.02, out_of_order=0.05, malformed=0.01)
+ALL = Dirt(duplicates=0.02, late=0.02, out_of_order=0.05, malformed=0.01, corrections=0.05, deletes=0.02)
 TABLES = ("bronze.trips_raw", "silver.trips", "silver.trip_metrics")
 SETTINGS = """
 pipeline = "pipeline.py"
@@ -124,17 +125,17 @@ def taxi(
     return make
 
 
-def json_values() -> list[bytes]:
-    made = [value for batch in events(N, SEED, DIRT) for value in batch.values.to_pylist()]
+def json_values(dirt: Dirt) -> list[bytes]:
+    made = [value for batch in events(N, SEED, dirt) for value in batch.values.to_pylist()]
     return made + [json.dumps({**TRIP, **edge}).encode() for edge in EDGES]
 
 
-def wire_values(form: str, registry: str, topic: str) -> list[bytes]:
+def wire_values(form: str, registry: str, topic: str, dirt: Dirt = DIRT) -> list[bytes]:
     """The same events in another format: the edges are written by what registered the others."""
     if form == "json":
-        return json_values()
+        return json_values(dirt)
     encode = encoder(form, registry, topic)  # type: ignore[arg-type]
-    made = [value for batch in events(N, SEED, DIRT, encode=encode) for value in batch.values.to_pylist()]
+    made = [value for batch in events(N, SEED, dirt, encode=encode) for value in batch.values.to_pylist()]
     return made + open_serialiser(form, registry, f"{topic}-value").serialise({**TRIP, **edge} for edge in EDGES)  # type: ignore[arg-type]
 
 
@@ -149,29 +150,42 @@ def assert_same(actual: pa.Table, expected: pa.Table) -> None:
     assert [(found[one], wanted[one]) for one in found if found[one] != wanted[one]] == []
 
 
-@pytest.mark.parametrize("form", ["json", "avro", "protobuf"])
+@pytest.mark.parametrize(
+    ("form", "dirt"), [("json", DIRT), ("json", ALL), ("avro", ALL), ("protobuf", ALL)],
+    ids=["json", "json-corrected", "avro-corrected", "protobuf-corrected"],
+)  # fmt: skip
 def test_silver_trips_equal_the_recompute_and_every_event_has_one_place(
-    form: str, taxi: Callable[[str, str], Taxi], registry: Any
+    form: str, dirt: Dirt, taxi: Callable[[str, str], Taxi], registry: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    oracle, project = TaxiOracle.of(json_values()), taxi(form, registry.url)
-    values = wire_values(form, registry.url, project.topic)
+    monkeypatch.setenv("TAXI_CORRECTIONS", "1" if dirt.keyed else "")
+    oracle, project = TaxiOracle.of(json_values(dirt)), taxi(form, registry.url)
+    values = wire_values(form, registry.url, project.topic, dirt)
     for part in (values[:HALF], values[HALF:]):  # so that a duplicate's first may be in an earlier batch
         project.send(part)
         assert project.run().exit_code == 0
-    trips = project.frame("silver.trips")
-    assert_same(trips.toArrow(), oracle.table("trips", ", ".join(trips.columns)))
-    metrics = project.frame("silver.trip_metrics")
-    assert_same(metrics.toArrow(), oracle.table("trip_metrics", ", ".join(metrics.columns)))
+    for name in ("trips", "trip_metrics"):
+        kept = project.frame(f"silver.{name}").drop("_lode")
+        assert_same(kept.toArrow(), oracle.table(name, ", ".join(kept.columns)))
     dead = project.frame("silver.trips__dead").select("offset", "value", "reasons").collect()
     assert {row.offset for row in dead} == oracle.dead()
     assert len(dead) == len(oracle.dead()), "a dead letter came twice"
     assert all(bytes(row.value) == values[row.offset] and row.reasons for row in dead)
-    rows = {name: project.rows("silver.trips", name) for name in ("in", "out", "dead", "filtered", "duplicates")}
-    assert rows["in"] == len(values) == rows["out"] + rows["dead"] + rows["filtered"] + rows["duplicates"]
-    assert rows["duplicates"] == oracle.count("verdict = 'good'") - len(trips.toArrow())
+    assert_accounted(project, oracle, len(values), keyed=dirt.keyed)
     unreadable = sum(row.reasons[0].startswith(f"{form}: ") for row in dead)
     # A time that is no time is text in the event, so it is the contract that refuses it.
-    assert unreadable <= expected(N, SEED, DIRT).malformed <= unreadable + sum("datetime" in r.reasons[0] for r in dead)
+    assert unreadable <= expected(N, SEED, dirt).malformed <= unreadable + sum("datetime" in r.reasons[0] for r in dead)
+
+
+def assert_accounted(project: Taxi, oracle: TaxiOracle, sent: int, *, keyed: bool) -> None:
+    """Every event is counted once. A keyed table's `out` is changes of rows, so there all that took part are `kept`."""
+    names = ("in", "out", "kept", "dead", "filtered", "duplicates")
+    rows = {name: project.rows("silver.trips", name) for name in names}
+    good = oracle.count("verdict = 'good'")
+    assert rows["in"] == sent == rows["kept"] + rows["dead"] + rows["filtered"]
+    assert (rows["kept"], rows["dead"]) == (good, len(oracle.dead()))
+    if not keyed:
+        assert rows["out"] + rows["duplicates"] == good
+        assert rows["out"] == len(oracle.table("trips"))
 
 
 def test_a_silent_registry_is_waited_for_then_stops_the_flow_and_blames_no_event(
