@@ -32,14 +32,14 @@ TABLES = {
         {_PER_TRIP}, {_avg("avg_speed_mph", "avg_speed_mph")}, {_avg("avg_tip_percentage", "tip_percentage")},
         sum(fare_amount) AS total_fare_revenue, sum(tip_amount) AS total_tip_revenue, sum(total_amount) AS total_revenue,
         count(*) FILTER (WHERE payment_type_id = 1) AS credit_card_trips, count(*) FILTER (WHERE payment_type_id = 2) AS cash_trips
-        FROM trip_metrics GROUP BY ALL""",
+        FROM held GROUP BY ALL""",
     "hourly_patterns": f"""SELECT pickup_date, pickup_hour, pickup_day_of_week, is_weekend, count(*) AS total_trips, {_avg("avg_distance", "trip_distance_miles")},
-        {_avg("avg_duration_min", "trip_duration_minutes")}, sum(total_amount) AS total_revenue, {_avg("avg_revenue", "total_amount")} FROM trip_metrics GROUP BY ALL""",
+        {_avg("avg_duration_min", "trip_duration_minutes")}, sum(total_amount) AS total_revenue, {_avg("avg_revenue", "total_amount")} FROM held GROUP BY ALL""",
     "fct_trips": """SELECT m.* EXCLUDE (store_and_fwd_flag), p.borough AS pickup_borough, p.zone_name AS pickup_zone_name, d.borough AS dropoff_borough,
-        d.zone_name AS dropoff_zone_name FROM trip_metrics m LEFT JOIN zones p ON p.location_id = m.pickup_location_id
+        d.zone_name AS dropoff_zone_name FROM held m LEFT JOIN zones p ON p.location_id = m.pickup_location_id
         LEFT JOIN zones d ON d.location_id = m.dropoff_location_id""",
     "dim_dates": """SELECT DISTINCT pickup_date AS date_day, year(pickup_date) AS year, month(pickup_date) AS month, day(pickup_date) AS day_of_month,
-        dayname(pickup_date) AS day_of_week, is_weekend, strftime(pickup_date, '%m-%d') IN ('01-01', '01-15') AS is_holiday FROM trip_metrics""",
+        dayname(pickup_date) AS day_of_week, is_weekend, strftime(pickup_date, '%m-%d') IN ('01-01', '01-15') AS is_holiday FROM held""",
     "dim_locations": "SELECT location_id, borough, zone_name, service_zone FROM zones",
     "dim_payment_types": "SELECT * FROM payment_types",
     "mart_daily_revenue": """SELECT s.pickup_date, s.pickup_day_of_week, s.is_weekend, d.is_holiday, s.total_trips, s.total_passengers, s.total_fare_revenue,
@@ -53,11 +53,11 @@ TABLES = {
     "mart_location_performance": f"""WITH zone AS (SELECT pickup_location_id AS id, count(*) AS total_pickups, sum(total_amount) AS total_revenue,
             {_avg("avg_trip_distance", "trip_distance_miles")}, {_avg("avg_trip_duration_min", "trip_duration_minutes")},
             {_avg("avg_revenue_per_trip", "total_amount")}, {_avg("avg_tip_pct", "tip_percentage")}, {_avg("avg_passengers", "passenger_count")}
-            FROM trip_metrics GROUP BY ALL),
+            FROM held GROUP BY ALL),
         ends AS (SELECT pickup_location_id AS id, dropoff_location_id AS place, row_number() OVER (PARTITION BY pickup_location_id ORDER BY count(*) DESC, dropoff_location_id) AS r
-            FROM trip_metrics WHERE dropoff_location_id IS NOT NULL GROUP BY pickup_location_id, dropoff_location_id),
+            FROM held WHERE dropoff_location_id IS NOT NULL GROUP BY pickup_location_id, dropoff_location_id),
         hours AS (SELECT pickup_location_id AS id, pickup_hour, row_number() OVER (PARTITION BY pickup_location_id ORDER BY count(*) DESC, pickup_hour) AS r
-            FROM trip_metrics GROUP BY pickup_location_id, pickup_hour)
+            FROM held GROUP BY pickup_location_id, pickup_hour)
         SELECT z.* EXCLUDE (id), z.id AS pickup_location_id, p.borough AS pickup_borough, p.zone_name AS pickup_zone_name, e.zone_name AS most_common_dropoff_zone,
             h.pickup_hour AS peak_pickup_hour FROM zone z
         LEFT JOIN ends ON ends.id IS NOT DISTINCT FROM z.id AND ends.r = 1 LEFT JOIN hours h ON h.id IS NOT DISTINCT FROM z.id AND h.r = 1
@@ -75,6 +75,7 @@ TABLES = {
 
 def recompute(db: duckdb.DuckDBPyConnection, reference: Path) -> dict[str, Rows]:
     """Every table in the order of its inputs; each is there for the next."""
+    db.execute("CREATE TABLE held AS SELECT * FROM trip_metrics")
     for name in ("zones", "payment_types"):
         db.execute(f"CREATE TABLE {name} AS SELECT * FROM read_csv('{reference / name}.csv')")
     found = {}

@@ -1,6 +1,6 @@
 """The taxi pipeline after 100,000 events with all dirt, corrections and deletes: Gold equals DuckDB, to the cent.
 
-`LODE_TAXI_BATCHES=1,7,100` runs it in as many batches; seven alone by default.
+`LODE_TAXI_BATCHES=1,7,100` runs it in as many batches; three by default.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from lodestream.engine import open_project  # noqa: E402
 from taxi_oracle import TaxiOracle  # noqa: E402
 
 EVENTS = int(os.environ.get("LODE_TAXI_EVENTS", "100000"))
-BATCHES = [int(one) for one in os.environ.get("LODE_TAXI_BATCHES", "7").split(",")]
+BATCHES = [int(one) for one in os.environ.get("LODE_TAXI_BATCHES", "3").split(",")]
 
 
 @pytest.mark.timeout(3000)
