@@ -16,8 +16,9 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 TIERS = ("unit", "spark", "stack", "chaos")
 NO_TESTS = 5  # pytest's exit code
-# Tests without a JVM share the cores; the others bring servers that use all of them.
-SPREAD = {"unit": ["--numprocesses=auto", "--dist=worksteal"]}
+# Tests without a JVM share the cores, one process more than cores because some wait; the others bring servers that
+# use all of them.
+SPREAD = {"unit": [f"--numprocesses={(os.cpu_count() or 1) + 1}", "--dist=worksteal"]}
 
 
 def main(arguments: list[str]) -> int:

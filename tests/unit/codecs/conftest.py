@@ -33,7 +33,7 @@ class FakeRegistry:
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
 
     def add(self, schema_id: int, text: str, kind: str = "AVRO", **more: Any) -> None:
         self.schemas[schema_id] = {"schema": text, "schemaType": kind, **more}
