@@ -20,7 +20,7 @@ from rich.text import Text
 
 REPO = Path(__file__).resolve().parents[1]
 TARGET = Path(__file__).with_name("demo.svg")
-WIDTH, HEIGHT = 100, 30
+WIDTH, HEIGHT = 100, 38
 SESSION = "lode-record-demo"
 
 
