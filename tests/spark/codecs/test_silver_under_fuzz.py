@@ -15,6 +15,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from counted import Counted
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame
@@ -27,7 +28,7 @@ from lodestream.engine.project import Project
 from lodestream.flows.bronze import BronzeFlow
 from lodestream.flows.flow import Flow
 from lodestream.sources.kafka import BRONZE_DDL
-from lodestream.sources.source import Position, Source
+from lodestream.sources.source import Position
 from lodestream.tables.lake import Lake
 
 SEED = int(os.environ.get("LODE_FUZZ_SEED", random.SystemRandom().randrange(10**9)))
@@ -139,32 +140,16 @@ BOMBS: tuple[bytes, ...] = (
 )
 
 
-class Given(Source):
+class Given(Counted):
     """A list of messages as a topic of one partition."""
-
-    name = "kafka"
 
     def __init__(self, lake: Lake, values: list[bytes | None]) -> None:
         self._lake = lake
         self.values = values
 
-    def latest(self) -> Position:
-        return {"next": len(self.values)}
-
-    def start(self, latest: Position) -> Position:
-        return {"next": 0}
-
-    def check(self, since: Position, latest: Position) -> None:
-        assert since["next"] <= latest["next"]
-
-    def cap(self, since: Position, latest: Position, rows: int) -> Position:
-        return {"next": min(latest["next"], since["next"] + rows)}
-
-    def pending(self, since: Position, to: Position) -> int:
-        return int(to["next"] - since["next"])
-
-    def accept(self, since: Position, latest: Position) -> Position:
-        return latest
+    @property
+    def end(self) -> int:
+        return len(self.values)
 
     def read(self, since: Position, to: Position) -> DataFrame:
         now = datetime.now(UTC)

@@ -8,6 +8,7 @@ from collections import Counter
 from datetime import date, timedelta
 from typing import Annotated, Any
 
+from counted import Counted
 from feed_model import Change, upserted, versions
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, expr, lit
@@ -22,7 +23,7 @@ from lodestream.flows.bronze import BronzeFlow
 from lodestream.flows.flow import Flow
 from lodestream.sources.changes import KeyedChanges
 from lodestream.sources.kafka import BRONZE_DDL
-from lodestream.sources.source import Position, Source
+from lodestream.sources.source import Position
 from lodestream.tables.lake import Lake
 
 BRONZE, ITEMS, SMALL, VERSIONS, TOTALS = (
@@ -56,32 +57,7 @@ class Item(Record):
     day: date
 
 
-class Offsets(Source):
-    """A source that counts: everything up to `end`."""
-
-    name = "kafka"
-    end: int
-
-    def latest(self) -> Position:
-        return {"next": self.end}
-
-    def start(self, latest: Position) -> Position:
-        return {"next": 0}
-
-    def check(self, since: Position, latest: Position) -> None:
-        assert since["next"] <= latest["next"]
-
-    def cap(self, since: Position, latest: Position, rows: int) -> Position:
-        return {"next": min(latest["next"], since["next"] + rows)}
-
-    def pending(self, since: Position, to: Position) -> int:
-        return int(to["next"] - since["next"])
-
-    def accept(self, since: Position, latest: Position) -> Position:
-        return latest
-
-
-class Events(Offsets):
+class Events(Counted):
     """The line's changes in the order of their arrival."""
 
     def __init__(self, spark: SparkSession, line: FeedLine) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from feed_line import Offsets
+from counted import Counted
 
 from lodestream.engine.build import Builder
 from lodestream.engine.project import Project
@@ -35,7 +35,7 @@ DIRT = Dirt(duplicates=0.05, late=0.02, out_of_order=0.05, corrections=0.15, del
 STEPS = (700, 1500, 3000)
 
 
-class Trips(Offsets):
+class Trips(Counted):
     """Events in a file, by their offsets."""
 
     def __init__(self, spark: SparkSession, file: Path) -> None:

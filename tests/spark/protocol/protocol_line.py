@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from counted import Counted
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, expr, lit
 
@@ -17,7 +18,7 @@ from lodestream.engine.project import Project
 from lodestream.flows.bronze import BronzeFlow
 from lodestream.flows.flow import Flow
 from lodestream.sources.kafka import BRONZE_DDL
-from lodestream.sources.source import Position, Source
+from lodestream.sources.source import Position
 from lodestream.tables.lake import Lake
 
 BRONZE, SILVER, DEAD, GOLD = "bronze.numbers_raw", "silver.numbers", "silver.numbers__dead", "gold.totals"
@@ -32,32 +33,16 @@ def killed() -> None:
     raise Killed
 
 
-class Numbers(Source):
+class Numbers(Counted):
     """The numbers up to `end`; every seventh one is not JSON."""
-
-    name = "kafka"
 
     def __init__(self, spark: SparkSession, line: Line) -> None:
         self._spark = spark
         self._line = line
 
-    def latest(self) -> Position:
-        return {"next": self._line.end}
-
-    def start(self, latest: Position) -> Position:
-        return {"next": 0}
-
-    def check(self, since: Position, latest: Position) -> None:
-        assert since["next"] <= latest["next"]
-
-    def cap(self, since: Position, latest: Position, rows: int) -> Position:
-        return {"next": min(latest["next"], since["next"] + rows)}
-
-    def pending(self, since: Position, to: Position) -> int:
-        return int(to["next"] - since["next"])
-
-    def accept(self, since: Position, latest: Position) -> Position:
-        return latest
+    @property
+    def end(self) -> int:
+        return self._line.end
 
     def read(self, since: Position, to: Position) -> DataFrame:
         json = "to_json(named_struct('id', id, 'kind', id % 3, 'cents', id * 5))"

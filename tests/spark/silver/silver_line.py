@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
+from counted import Counted
 from pyspark.sql import DataFrame, SparkSession
 
 from lodestream import Pipeline
@@ -19,7 +20,7 @@ from lodestream.engine.project import Project
 from lodestream.flows.bronze import BronzeFlow
 from lodestream.flows.flow import Flow, Published
 from lodestream.sources.kafka import BRONZE_DDL
-from lodestream.sources.source import Position, Source
+from lodestream.sources.source import Position
 from lodestream.tables.lake import Lake
 
 EVENTS = "bronze.events"
@@ -34,30 +35,14 @@ class Sent:
     at: datetime
 
 
-class SentEvents(Source):
-    name = "kafka"
-
+class SentEvents(Counted):
     def __init__(self, spark: SparkSession, sent: list[Sent]) -> None:
         self._spark = spark
         self._sent = sent
 
-    def latest(self) -> Position:
-        return {"next": len(self._sent)}
-
-    def start(self, latest: Position) -> Position:
-        return {"next": 0}
-
-    def check(self, since: Position, latest: Position) -> None:
-        assert since["next"] <= latest["next"]
-
-    def cap(self, since: Position, latest: Position, rows: int) -> Position:
-        return {"next": min(latest["next"], since["next"] + rows)}
-
-    def pending(self, since: Position, to: Position) -> int:
-        return int(to["next"] - since["next"])
-
-    def accept(self, since: Position, latest: Position) -> Position:
-        return latest
+    @property
+    def end(self) -> int:
+        return len(self._sent)
 
     def read(self, since: Position, to: Position) -> DataFrame:
         sent = self._sent[since["next"] : to["next"]]
