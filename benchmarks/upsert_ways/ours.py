@@ -14,7 +14,7 @@ from lodestream.engine.build import Builder
 from lodestream.engine.project import Project
 from lodestream.flows.bronze import BronzeFlow
 from lodestream.flows.flow import Flow
-from lodestream.flows.keyed import KeyedFlow
+from lodestream.flows.keyed.flow import KeyedFlow
 from lodestream.runtime.session import start_session
 from lodestream.sources.kafka import BRONZE_DDL
 from lodestream.tables.feed import BATCH, ORDER, WEIGHT

@@ -22,10 +22,10 @@ from lodestream.errors import DeclarationError
 from lodestream.flows.agreement import Agreement
 from lodestream.flows.bronze import BronzeFlow
 from lodestream.flows.flow import Flow
-from lodestream.flows.gold import GoldFlow, GoldInput
+from lodestream.flows.gold.flow import GoldFlow, GoldInput
 from lodestream.flows.history import HistoryFlow
-from lodestream.flows.keyed import KeyedFlow
-from lodestream.flows.keyed_derived import DerivedFlow
+from lodestream.flows.keyed.derived import DerivedFlow
+from lodestream.flows.keyed.flow import KeyedFlow
 from lodestream.flows.promise import Promise
 from lodestream.flows.reference import ReferenceFlow
 from lodestream.flows.silver import Decoder, SilverFlow

@@ -8,8 +8,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql.functions import coalesce, col, expr, lead, lit, struct, when
 
 from lodestream.contracts.quoting import name as quoted
-from lodestream.flows.keyed_judge import GONE, PLACE
-from lodestream.flows.keyed_rows import fed, line, same_rows
+from lodestream.flows.keyed.judge import GONE, PLACE
+from lodestream.flows.keyed.rows import fed, line, same_rows
 from lodestream.tables.feed import ORDER
 
 FROM, TO, CURRENT = "valid_from", "valid_to", "is_current"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lodestream.flows.keyed_rows import upserted
+from lodestream.flows.keyed.rows import upserted
 from lodestream.tables.find import among, rows_of
 
 if TYPE_CHECKING:

@@ -14,7 +14,9 @@ from feed_model import Change
 
 from lodestream import failpoints
 from lodestream.errors import AnotherWriter
-from lodestream.flows import keyed_batch, keyed_derived, keyed_facts
+from lodestream.flows.keyed import batch as keyed_batch
+from lodestream.flows.keyed import derived as keyed_derived
+from lodestream.flows.keyed import facts as keyed_facts
 from lodestream.tables import find
 
 SEED = int(os.environ.get("LODE_FEED_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)

@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from lodestream.flows.flow import Published
-from lodestream.flows.gold import GoldFlow, GoldInput
+from lodestream.flows.gold.flow import GoldFlow, GoldInput
 from lodestream.pipeline import Pipeline, Table
 from lodestream.pipeline.gold import InputInfo, analyse, now_view
 from lodestream.sources.table import AppendedRows, TableInput, WholeTable

@@ -12,9 +12,9 @@ from pyspark.sql.functions import col, row_number
 from lodestream.contracts.quoting import name as quoted
 from lodestream.errors import CatalogUnavailable
 from lodestream.failpoints import reach
-from lodestream.flows.keyed_facts import Facts, FeedWatch
-from lodestream.flows.keyed_load import load
-from lodestream.flows.keyed_place import follow_back, standing
+from lodestream.flows.keyed.facts import Facts, FeedWatch
+from lodestream.flows.keyed.load import load
+from lodestream.flows.keyed.place import follow_back, standing
 from lodestream.flows.tuning import SMALL
 from lodestream.tables.feed import BATCH, WEIGHT
 from lodestream.tables.iceberg import IcebergStore

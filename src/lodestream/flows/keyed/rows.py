@@ -9,7 +9,7 @@ from pyspark.sql.functions import array, array_compact, col, explode, expr, lit,
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from lodestream.contracts.quoting import name as quoted
-from lodestream.flows.keyed_judge import GONE, PLACE
+from lodestream.flows.keyed.judge import GONE, PLACE
 from lodestream.tables.feed import ORDER, WEIGHT
 
 _SIDE, _ROW = "_side", "_row"

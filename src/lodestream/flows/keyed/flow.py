@@ -13,10 +13,10 @@ from pyspark.sql.types import StructType
 from lodestream.errors import NotOurTable
 from lodestream.flows.flow import Batch, Published, Span
 from lodestream.flows.judge import CARRIED, FILTERED, REASONS, WARNED
-from lodestream.flows.keyed_batch import KeyedBatch
-from lodestream.flows.keyed_facts import Facts, FeedWatch
-from lodestream.flows.keyed_follow import Follower, Level
-from lodestream.flows.keyed_judge import PLACE, KeyedJudge
+from lodestream.flows.keyed.batch import KeyedBatch
+from lodestream.flows.keyed.facts import Facts, FeedWatch
+from lodestream.flows.keyed.follow import Follower, Level
+from lodestream.flows.keyed.judge import PLACE, KeyedJudge
 from lodestream.flows.shape import ddl_of
 from lodestream.flows.silver import SilverFlow
 from lodestream.tables.feed import BATCH, ORDER, WEIGHT, feed_of, found_by, marks_of

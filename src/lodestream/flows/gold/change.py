@@ -9,14 +9,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql.functions import col
 
 from lodestream.flows.flow import Batch, Span
-from lodestream.flows.gold_batches import NewRowsBatch, OverwriteBatch, ReplaceBatch, UnchangedBatch
-from lodestream.flows.gold_views import Inputs, Keys
+from lodestream.flows.gold.batches import NewRowsBatch, OverwriteBatch, ReplaceBatch, UnchangedBatch
+from lodestream.flows.gold.views import Inputs, Keys
 from lodestream.pipeline.gold.plan import BOTH, DELTA, FOLDED, GOLD, STATE, WEIGHT, GoldPlan, feed_view
 from lodestream.pipeline.gold.rewriting import quoted
 from lodestream.tables.aside import set_aside
 
 if TYPE_CHECKING:
-    from lodestream.flows.gold import GoldFlow
+    from lodestream.flows.gold.flow import GoldFlow
 
 
 def pass_rows(flow: GoldFlow, plan: GoldPlan, inputs: Inputs, span: Span) -> Batch:

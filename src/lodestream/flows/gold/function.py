@@ -11,15 +11,15 @@ from pyspark.sql.functions import col
 
 from lodestream.errors import DeclarationError
 from lodestream.flows.flow import Batch, Span
-from lodestream.flows.gold_batches import UnchangedBatch
-from lodestream.flows.gold_keys import replaced
-from lodestream.flows.gold_views import Inputs, Keys
+from lodestream.flows.gold.batches import UnchangedBatch
+from lodestream.flows.gold.keys import replaced
+from lodestream.flows.gold.views import Inputs, Keys
 from lodestream.flows.usercode import transform
 from lodestream.pipeline import Table
 from lodestream.pipeline.gold.rewriting import quoted
 
 if TYPE_CHECKING:
-    from lodestream.flows.gold import GoldFlow
+    from lodestream.flows.gold.flow import GoldFlow
 
 
 def declared_keys(table: Table, shapes: Mapping[str, DataFrame], lookups: Collection[str]) -> tuple[str, ...]:

@@ -13,10 +13,10 @@ from lodestream.contracts.quoting import name as quoted
 from lodestream.errors import DeclarationError
 from lodestream.flows.flow import Span
 from lodestream.flows.judge import CARRIED, Judge
-from lodestream.flows.keyed import HIDDEN, KeyedFlow
-from lodestream.flows.keyed_batch import KeyedBatch
-from lodestream.flows.keyed_follow import Level
-from lodestream.flows.keyed_judge import GONE, PLACE
+from lodestream.flows.keyed.batch import KeyedBatch
+from lodestream.flows.keyed.flow import HIDDEN, KeyedFlow
+from lodestream.flows.keyed.follow import Level
+from lodestream.flows.keyed.judge import GONE, PLACE
 from lodestream.flows.usercode import transform
 from lodestream.sources.changes import KeyedChanges
 from lodestream.tables.feed import BATCH, ORDER, WEIGHT

@@ -17,7 +17,7 @@ from pyspark.sql.functions import max as highest
 
 from lodestream.contracts.quoting import name as quoted
 from lodestream.flows.judge import FILTERED
-from lodestream.flows.keyed_judge import PLACE, TRUNCATE
+from lodestream.flows.keyed.judge import PLACE, TRUNCATE
 from lodestream.tables.feed import ORDER, WEIGHT
 
 

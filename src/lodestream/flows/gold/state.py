@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 
 from lodestream.errors import CatalogUnavailable
 from lodestream.flows.flow import Span
-from lodestream.flows.gold_batches import GoldBatch
+from lodestream.flows.gold.batches import GoldBatch
 from lodestream.flows.shape import ddl_of
 from lodestream.pipeline.gold.plan import BOTH, DELTA, FOLDED, GOLD, STATE, GoldPlan
 from lodestream.tables.lake import Lake
@@ -24,7 +24,7 @@ from lodestream.tables.publish import Moved, Writer
 from lodestream.tables.snapshot import Stamp
 
 if TYPE_CHECKING:
-    from lodestream.flows.gold import GoldFlow
+    from lodestream.flows.gold.flow import GoldFlow
 
 SUFFIX = "__state"
 MADE_FROM = "state"

@@ -13,9 +13,9 @@ from lodestream.errors import AuditFailed
 from lodestream.flows.flow import Span
 from lodestream.flows.judge import FILTERED, REASONS
 from lodestream.flows.judged import JudgedBatch
-from lodestream.flows.keyed_floor import Floor, floor_of
-from lodestream.flows.keyed_follow import Level
-from lodestream.flows.keyed_rows import upserted
+from lodestream.flows.keyed.floor import Floor, floor_of
+from lodestream.flows.keyed.follow import Level
+from lodestream.flows.keyed.rows import upserted
 from lodestream.flows.shape import only_touched
 from lodestream.pipeline import Debezium
 from lodestream.tables.feed import BATCH
@@ -23,7 +23,7 @@ from lodestream.tables.find import MOST_KEYS, quick_look, rows_of
 from lodestream.tables.snapshot import PREFIX, Snapshot
 
 if TYPE_CHECKING:
-    from lodestream.flows.keyed import KeyedFlow
+    from lodestream.flows.keyed.flow import KeyedFlow
 
 _LISTED = "keys"
 

@@ -13,7 +13,7 @@ from lodestream.tables.replace import replace_rows
 from lodestream.tables.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from lodestream.flows.gold import GoldFlow
+    from lodestream.flows.gold.flow import GoldFlow
 
 DEFINITION = "definition"
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame
 
 from lodestream.flows.flow import Batch, Span
-from lodestream.flows.gold_batches import OverwriteBatch, ReplaceBatch, UnchangedBatch
-from lodestream.flows.gold_views import Inputs, Keys
+from lodestream.flows.gold.batches import OverwriteBatch, ReplaceBatch, UnchangedBatch
+from lodestream.flows.gold.views import Inputs, Keys
 from lodestream.flows.tuning import SMALL
 from lodestream.pipeline.gold.plan import GOLD, KEYS, GoldPlan
 from lodestream.pipeline.gold.rewriting import quoted
 
 if TYPE_CHECKING:
-    from lodestream.flows.gold import GoldFlow
+    from lodestream.flows.gold.flow import GoldFlow
 
 
 def recompute_keys(flow: GoldFlow, plan: GoldPlan, inputs: Inputs, span: Span) -> Batch:

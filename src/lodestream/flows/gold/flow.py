@@ -14,14 +14,14 @@ from lodestream.contracts import Contract
 from lodestream.errors import AuditFailed, LodeError
 from lodestream.flows.agreement import Agreement
 from lodestream.flows.flow import Batch, Flow, Published, Span
-from lodestream.flows.gold_batches import DEFINITION, OverwriteBatch
-from lodestream.flows.gold_change import change_groups, pass_rows
-from lodestream.flows.gold_export import Export
-from lodestream.flows.gold_function import declared_keys, recompute_declared
-from lodestream.flows.gold_keys import recompute_keys
-from lodestream.flows.gold_promises import Promises
-from lodestream.flows.gold_state import StateBatch, StateTable, changed_state, show_state
-from lodestream.flows.gold_views import Inputs
+from lodestream.flows.gold.batches import DEFINITION, OverwriteBatch
+from lodestream.flows.gold.change import change_groups, pass_rows
+from lodestream.flows.gold.export import Export
+from lodestream.flows.gold.function import declared_keys, recompute_declared
+from lodestream.flows.gold.keys import recompute_keys
+from lodestream.flows.gold.promises import Promises
+from lodestream.flows.gold.state import StateBatch, StateTable, changed_state, show_state
+from lodestream.flows.gold.views import Inputs
 from lodestream.flows.shape import ddl_of
 from lodestream.flows.tuning import SMALL
 from lodestream.flows.usercode import transform
