@@ -57,6 +57,9 @@ def _references(contract: Contract) -> Iterator[Problem]:
             yield Problem(f"the key {key} is no field", fix=nearest(key, known))
         elif parse_type(contract[key].type).nested:
             yield Problem(f"the key {key} is a {contract[key].type}", contract[key].line, "a key is a plain value")
+        elif _blurred(contract[key]):
+            what = f"masking {contract[key].masking} makes different values equal, {key} is the key"
+            yield Problem(what, contract[key].line, "use hash, or another key")
     if contract.event_time is None:
         if contract.lateness is not None:
             yield Problem("lateness needs an event time", fix="set lode.eventTime to a timestamp field")
@@ -65,6 +68,11 @@ def _references(contract: Contract) -> Iterator[Problem]:
     elif parse_type(contract[contract.event_time].type).name not in TEMPORAL:
         field = contract[contract.event_time]
         yield Problem(f"the event time {field.name} is a {field.type}", field.line, "it must be a timestamp or a date")
+
+
+def _blurred(field: Field) -> bool:
+    """Whether what is stored no longer tells two values apart."""
+    return field.masking is not None and field.masking.method != "hash"
 
 
 def _field(field: Field, path: str = "") -> Iterator[Problem]:
@@ -81,10 +89,10 @@ def _field(field: Field, path: str = "") -> Iterator[Problem]:
         yield Problem(f"{name}: {wrong}", field.line)
         return
     yield from (Problem(f"{name}: {what}", field.line, fix) for what, fix in _options(field, kind))
-    for inner in field.fields:
+    for inner in (*field.fields, *([field.items] if field.items else [])):
+        if inner.unique:
+            yield Problem(f"{name}.{inner.name}: unique inside {name}", inner.line, "only a column can be unique")
         yield from _field(inner, f"{name}.")
-    if field.items:
-        yield from _field(field.items, f"{name}.")
 
 
 def _options(field: Field, kind: Type) -> Iterator[tuple[str, str | None]]:
@@ -99,6 +107,10 @@ def _options(field: Field, kind: Type) -> Iterator[tuple[str, str | None]]:
         yield f"masking {field.masking} gives text, the field is a {field.type}", "use redact, or the type string"
     if field.masking and field.masking.method == "redact" and field.required and kind.name != "string":
         yield "a redacted value that is not text becomes null, the field is required", "make it optional"
+    if field.unique and kind.nested:
+        yield f"unique on a {field.type}", "only a plain value can be unique"
+    if field.unique and _blurred(field):
+        yield f"masking {field.masking} makes different values equal, the field is unique", "use hash"
     if limits.pattern is not None and not _is_pattern(limits.pattern):
         yield f"the pattern {limits.pattern} is not a regular expression", None
     if (limits.minimum is not None or limits.maximum is not None) and not (kind.numeric or kind.name in TEMPORAL):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -190,6 +190,10 @@ class Contract:
     def title(self) -> str:
         """As an operator says it: `trips 2.1.0`."""
         return f"{self.name} {self.version}"
+
+    def unique_besides(self, keys: Sequence[str]) -> tuple[str, ...]:
+        """The columns that are unique by themselves; a key of one column is, whatever the field says."""
+        return tuple(found.name for found in self.fields if found.unique and tuple(keys) != (found.name,))
 
     def ddl(self, *, constraints: bool = False) -> str:
         """The columns as Spark DDL; with `constraints`, also NOT NULL and COMMENT, as a table has them."""

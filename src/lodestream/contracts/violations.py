@@ -35,6 +35,11 @@ def of(contract: Contract, *, arrival: str | None = None) -> tuple[Violation, ..
     return tuple([*found, late] if late else found)
 
 
+def taken(column: str) -> str:
+    """The reason against a value that another row has. No condition on one row tells it, so it is not among `of`."""
+    return f"{column} is not unique"
+
+
 def warned(contract: Contract) -> tuple[Violation, ...]:
     return tuple(_rule(rule, contract) for rule in contract.rules if rule.action == "warn")
 

@@ -14,7 +14,7 @@ from lodestream.config import Config
 from lodestream.contracts import Contract
 from lodestream.engine.contract_watch import ContractEdits, contract_files
 from lodestream.engine.diamonds import ways_of
-from lodestream.engine.keyed import keyed, leader, row_keys
+from lodestream.engine.keyed import keyed, leader, refused_unique, row_keys
 from lodestream.engine.plan import append_only
 from lodestream.engine.project import Project, contract_of
 from lodestream.engine.promises import refusal
@@ -106,6 +106,7 @@ class Builder:
 
     def _silver(self, lake: Lake, table: Table) -> Flow:
         graph = self._project.graph
+        self._enforceable(table)
         lookups = graph.lookups(table.name)
         inputs = graph.inputs(table.name)
         sources = [self._table_input(lake, name, whole=name in lookups) for name in inputs]
@@ -127,7 +128,13 @@ class Builder:
         files = contract_files(table)
         return ContractEdits(files, partial(self._reread, table)) if files else None
 
+    def _enforceable(self, table: Table) -> None:
+        refused = refused_unique(self._project.graph, table)
+        if refused is not None:
+            raise refused
+
     def _reread(self, table: Table) -> tuple[Contract | None, Decoder | None, Promise | None]:
+        self._enforceable(table)
         return contract_of(table), self._decoder(table), self._promise(table)
 
     def _promise(self, table: Table) -> Promise | None:

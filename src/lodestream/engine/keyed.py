@@ -64,6 +64,25 @@ def silver_way(graph: Graph, table: Table) -> tuple[str, str, str | None]:
     )  # fmt: skip
 
 
+def refused_unique(graph: Graph, table: Table) -> DeclarationError | None:
+    """Why a unique field of the table's contract cannot be enforced, and where it can; None when it can."""
+    contract = contract_of(table)
+    columns = contract.unique_besides(declared_keys(table)) if contract and table.tier == "silver" else ()
+    leaders = _leaders(graph, table) if columns and not table.is_reference else []
+    if not columns or not (table.history or leaders):
+        return None
+    why, fix = (
+        "it keeps every version of a row, and a value may pass from one key to another",
+        ("take unique from its contract, and state it in that of a table without history"),
+    )
+    if leaders:
+        why, fix = (
+            f"a row that is refused here would be missing, while {leaders[0]} still has it",
+            (f"state it in the contract of {leaders[0]}, where the rows arrive"),
+        )
+    return declaration_error(table.location, f"{table.name} cannot keep {', '.join(columns)} unique", why=why, fix=fix)
+
+
 def _leaders(graph: Graph, table: Table) -> list[str]:
     return [one for one in graph.streams(table.name) if keyed(graph, one)]
 

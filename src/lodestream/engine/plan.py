@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from lodestream.engine.gold_plans import forced_findings, gold_way
-from lodestream.engine.keyed import keyed, silver_way
+from lodestream.engine.keyed import keyed, refused_unique, silver_way
 from lodestream.engine.project import Project, contract_of
 from lodestream.engine.promises import Look, promise_findings, stored_properties
 from lodestream.pipeline import Files, Finding, Graph, Kafka, Table, lint
@@ -49,7 +50,15 @@ def make_plan(project: Project, look: Look | None = None) -> Plan:
     """`look` shows the stored tables' properties; without it they are read from the catalog, by Python alone."""
     tables = tuple(_planned(project, table) for table in project.graph)
     promises = promise_findings(project, look or stored_properties(project.config))
-    return Plan(project.pipeline.name, tables, (*forced_findings(project), *promises, *lint(project.graph)))
+    found = (*forced_findings(project), *_unenforceable(project), *promises, *lint(project.graph))
+    return Plan(project.pipeline.name, tables, found)
+
+
+def _unenforceable(project: Project) -> Iterator[Finding]:
+    for table in project.graph:
+        error = refused_unique(project.graph, table)
+        if error is not None:
+            yield Finding("error", table.name, error.what, error.why or "", error.fix or "", table.location)
 
 
 def _planned(project: Project, table: Table) -> PlannedTable:

@@ -42,6 +42,7 @@ class JudgedBatch(Batch):
         try:
             self._read(frames)
             self._judged, self._seen = self._judge_rows()
+            self._refuse_taken()
             reach("judge.after", flow.name)
         except BaseException:
             self.release()  # nobody else can: a batch that failed here does not exist yet
@@ -55,7 +56,7 @@ class JudgedBatch(Batch):
         return self._judged
 
     def write(self, branch: str, properties: Mapping[str, str]) -> None:
-        good = self._judged.where((size(REASONS) == 0) & col(FILTERED).isNull())
+        good = self._judged.where(self.claiming())
         rows = self._first_of_each_key(good) if self._flow.keys else good
         self._flow.lake.append(self._flow.name, rows.drop(CARRIED, REASONS, FILTERED, WARNED), branch, properties)
 
@@ -129,6 +130,16 @@ class JudgedBatch(Batch):
         if unknown and (names := self._flow.unknown.news(self._seen)):
             self._flow.notice("field.unknown", fields=names, rows=unknown["unknown"])
 
+    def _refuse_taken(self) -> None:
+        """Rows whose unique values others have: known only when every row of the batch has been judged by itself."""
+        unique = self._flow.unique
+        if unique is None or not self._seen["kept"]:
+            return
+        stored = self._flow.lake.whole(self._flow.name)
+        rows = unique.refused(self._judged, self.claiming(), stored, self._partitions, self._positions, self._seen)
+        self._judged = self._keep(rows)
+        self._seen = self._count(self._judged)
+
     def _search(self, error: Exception, known: Sequence[Raising]) -> list[Raising]:
         reason = raised_by_row(error)
         if reason is None or self._flow.explain(error) is not None:
@@ -160,23 +171,27 @@ class JudgedBatch(Batch):
             count_if(~dead & ~filtered).alias("kept"),
             count_if(size(WARNED) > 0).alias("warned"),
             *self._flow.unknown.aggregates(self._span.rows),
+            *(self._flow.unique.values(self._span.rows, self.claiming()) if self._flow.unique else []),
             *self.measures(),
         )
         return counted.collect()[0]
+
+    def claiming(self) -> Column:
+        """Rows that bring their values to the table."""
+        return (size(REASONS) == 0) & col(FILTERED).isNull()
 
     def measures(self) -> list[Column]:
         """What else that job shall tell, for the writing of the rows."""
         return touched(self._partitions)
 
     def _pruned_by(self, judged: DataFrame) -> list[Partition]:
-        return partition_columns(self._flow.table.partition_by, judged.columns) if self._flow.keys else []
+        looks_back = self._flow.keys or self._flow.unique
+        return partition_columns(self._flow.table.partition_by, judged.columns) if looks_back else []
 
     def _first_of_each_key(self, good: DataFrame) -> DataFrame:
         """First position wins within the batch; a key that the table has already is a duplicate. Both are counted."""
         keys = list(self._flow.keys)
-        names = [name for name in ("partition", "offset", "file", "row") if name in self._raw_names]
-        order = [col(f"{CARRIED}.{name}") for name in names]
-        first = Window.partitionBy(*keys).orderBy(*(order or [lit(1)]))
+        first = Window.partitionBy(*keys).orderBy(*(self._positions or [lit(1)]))
         stored = only_touched(self._flow.lake.whole(self._flow.name), self._partitions, self._seen).select(*keys)
         known = stored.join(broadcast(good.select(*keys)), keys, "left_semi").distinct().withColumn(_KNOWN, lit(True))
         ranked = good.withColumn(_RANK, row_number().over(first)).join(broadcast(known), keys, "left")
@@ -189,8 +204,10 @@ class JudgedBatch(Batch):
         return int(self._duplicates.get["duplicates"]) if self._duplicates is not None else 0
 
     @property
-    def _raw_names(self) -> list[str]:
-        return list(self._judged.select(f"{CARRIED}.*").columns)
+    def _positions(self) -> list[Column]:
+        """Where a row stands in its source; none for rows of another table."""
+        raw = self._judged.select(f"{CARRIED}.*").columns
+        return [col(f"{CARRIED}.{name}") for name in ("partition", "offset", "file", "row") if name in raw]
 
     def _keep(self, frame: DataFrame) -> DataFrame:
         self._kept.append(frame.persist(self._level))

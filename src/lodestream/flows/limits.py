@@ -11,6 +11,7 @@ from pyspark.sql.functions import col, count_if, exists, lit
 from lodestream.contracts import Contract
 from lodestream.contracts.refusal import unexpected, violation
 from lodestream.contracts.thresholds import Tally, breaches, longest_window
+from lodestream.contracts.violations import taken
 from lodestream.flows.judge import REASONS
 from lodestream.pipeline import Expectation
 
@@ -44,6 +45,7 @@ class LimitWatch:
     def _reasons(self, judged: DataFrame) -> dict[str, int]:
         """Rows per reason; the offending value that is shown behind a reason does not make it another one."""
         stated = [one.reason for one in self._contract.violations(arrival="null")] if self._contract else []
+        stated += [taken(field.name) for field in self._contract or () if field.unique]
         known = list(dict.fromkeys([*stated, *self._fatal]))
         counted = [
             count_if(exists(col(REASONS), _says(reason))).alias(str(number)) for number, reason in enumerate(known)

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from datetime import date, timedelta
 
 from pyspark.sql import Column, DataFrame, Row
-from pyspark.sql.functions import col, collect_set, lit, max, min, to_date
+from pyspark.sql.functions import col, collect_set, count_if, date_trunc, lit, max, min, to_date
 from pyspark.sql.types import StructType
 
 from lodestream.pipeline import Partition, parse_partition
 
-_TIME = ("years", "months", "days", "hours")
+_TIME = {"years": "YEAR", "months": "MONTH", "days": "DAY", "hours": "HOUR"}
 # Above this many distinct days one range is as good a filter as a list.
 _MOST_DAYS = 62
 
@@ -32,6 +32,7 @@ def touched(partitions: Sequence[Partition]) -> list[Column]:
     found: list[Column] = []
     for number, one in enumerate(partitions):
         found += [min(col(one.column)).alias(f"low_{number}"), max(col(one.column)).alias(f"high_{number}")]
+        found.append(count_if(col(one.column).isNull()).alias(f"none_{number}"))
         if one.transform in _TIME:
             found.append(collect_set(to_date(col(one.column))).alias(f"days_{number}"))
     return found
@@ -43,12 +44,20 @@ def only_touched(rows: DataFrame, partitions: Sequence[Partition], seen: Row) ->
         low, high = seen[f"low_{number}"], seen[f"high_{number}"]
         if low is None:
             continue
-        rows = rows.where(col(one.column).between(lit(low), lit(high)))
+        inside = col(one.column).between(lit(low), lit(high))
         days = sorted(seen[f"days_{number}"]) if one.transform in _TIME else []
         if 0 < len(days) <= _MOST_DAYS:
             kind = rows.schema[one.column].dataType.simpleString()
-            rows = rows.where(_any_day(one.column, kind, days))
+            inside = inside & _any_day(one.column, kind, days)
+        # Rows without a value are a partition of their own, which no range holds.
+        rows = rows.where(inside | col(one.column).isNull() if seen[f"none_{number}"] else inside)
     return rows
+
+
+def period(one: Partition) -> Column:
+    """The partition that a row lies in, as a value."""
+    plain = col(one.column)
+    return (date_trunc(_TIME[one.transform], plain) if one.transform in _TIME else plain).alias(one.column)
 
 
 def _any_day(column: str, kind: str, days: Sequence[date]) -> Column:

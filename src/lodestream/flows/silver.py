@@ -23,6 +23,7 @@ from lodestream.flows.judged import JudgedBatch
 from lodestream.flows.limits import LimitWatch
 from lodestream.flows.promise import Promise
 from lodestream.flows.raising import raised_by_row
+from lodestream.flows.unique import Uniqueness
 from lodestream.flows.unknown import UnknownFields
 from lodestream.flows.usercode import transform
 from lodestream.pipeline import Table
@@ -46,9 +47,6 @@ class Edits(Protocol):
 
 
 class SilverFlow(Flow):
-    # Whether a judged batch stays what it is when the table moves: then a replay need not judge again.
-    steady = True
-
     def __init__(
         self,
         lake: Lake,
@@ -70,6 +68,7 @@ class SilverFlow(Flow):
         self.dead = DeadLetters(lake, self.name, run)
         self.limits = LimitWatch(self.name, contract, table.expectations)
         self.keys = table.keys or (contract.keys if contract else ())
+        self.unique = Uniqueness.of(contract, self.keys)
         self._careful = False
         self._edits = edits
         self.unknown = UnknownFields(decode)
@@ -83,12 +82,17 @@ class SilverFlow(Flow):
             self.name,
             wanted.ddl(),
             partition_by=self.table.partition_by,
-            properties=dict(self.table.properties),
+            properties={**(self.unique.filters() if self.unique else {}), **self.table.properties},
             comment=self.table.description or (self.contract.description if self.contract else None),
         )
         self._evolve(wanted)
         store.refresh()
         return store
+
+    @property
+    def steady(self) -> bool:
+        """Whether a judged batch stays what it is when the table moves: then a replay need not judge again."""
+        return self.unique is None
 
     @property
     def tables(self) -> Sequence[str]:
@@ -187,6 +191,7 @@ class SilverFlow(Flow):
                 promise.record(self.lake.store(self.name))
         self.contract, self.decode, self.promise = contract, decode, promise
         self.keys = self.table.keys or contract.keys
+        self.unique = Uniqueness.of(contract, self.keys)
         self.limits = LimitWatch(self.name, contract, self.table.expectations)
         self.unknown = UnknownFields(decode)
         for derived in ("judge", "columns"):

@@ -84,12 +84,13 @@ class Replay:
 
     def _share(self, number: int, of: int) -> int:
         for _ in range(_MOST_REDOS):
+            base = self._flow.writer.begin()
             letters = self._letters()
             events = letters.chosen(self._choice).where(in_bucket(number, of)).select(EVENT).distinct()
             trial = Trial(self._flow, letters, events)
             try:
                 if trial.passing and not self._done.dry_run:
-                    self._publish(trial, letters.snapshot)
+                    self._publish(trial, letters.snapshot, base)
                 self._done.add(trial)
                 return trial.letters
             except Moved:
@@ -98,20 +99,19 @@ class Replay:
                 trial.release()
         raise _restless(self._flow.name)
 
-    def _publish(self, trial: Trial, snapshot: int) -> None:
-        """Tried again as long as only the run beside us has moved the table: what was judged stays true."""
+    def _publish(self, trial: Trial, snapshot: int, before: Base) -> None:
+        """Tried again as long as only the run beside us has moved the table, if what was judged stays true then."""
         batch = trial.batch()
         for attempt in range(_MOST_REDOS):
             self._flow.dead.settle(self._flow.writer.store)
             base = self._flow.writer.begin()
-            if self._flow.dead.decided_since(snapshot):
+            moved = base.place != before.place and not self._flow.steady
+            if moved or self._flow.dead.decided_since(snapshot):
                 raise Moved(self._flow.name)
             try:
                 self._attempt(trial, batch, base)
                 return
             except Moved:
-                if not self._flow.steady:
-                    raise
                 # The run beside us publishes at its own pace: not always at the same moment as we do.
                 time.sleep(0.05 * (attempt % 7))
         raise _restless(self._flow.name)

@@ -106,11 +106,12 @@ def fields(draw: st.DrawFn, name: str, depth: int = 0) -> Field:
     elif shape == "typed":
         kind = draw(st.sampled_from(["map<string,int>", "struct<a:int,`b c`:array<string>>", "array<double>"]))
     masking = draw(st.sampled_from([None, Masking("hash"), Masking("redact"), Masking("last", 4)]))
+    tells_apart = kind != "string" or masking in (None, Masking("hash"))
     return Field(
         name=name,
         type=canonical(kind),
         required=draw(st.booleans()),
-        unique=draw(st.booleans()),
+        unique=depth == 0 and shape == "plain" and tells_apart and draw(st.booleans()),
         description=draw(st.none() | texts),
         source=draw(st.none() | texts),
         aliases=tuple(draw(st.lists(texts, max_size=2, unique=True))),
@@ -129,7 +130,7 @@ def fields(draw: st.DrawFn, name: str, depth: int = 0) -> Field:
 def contracts(draw: st.DrawFn) -> Contract:
     columns = draw(st.lists(names, min_size=1, max_size=4, unique_by=str.lower))
     made = tuple(draw(fields(column)) for column in columns)
-    keyable = [one.name for one in made if not one.fields and not one.items and "<" not in one.type]
+    keyable = [one.name for one in made if "<" not in one.type and one.masking in (None, Masking("hash"))]
     moments = [one.name for one in made if one.type in ("date", "timestamp", "timestamp_ntz")]
     event_time = draw(st.none() | st.sampled_from(moments)) if moments else None
     rule_names = draw(st.lists(words, max_size=3, unique=True))

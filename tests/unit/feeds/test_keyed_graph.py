@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from lodestream import Kafka, Pipeline
-from lodestream.engine.keyed import keyed, leader, row_keys, silver_way
+from lodestream.contracts import Record, column
+from lodestream.engine.keyed import keyed, leader, refused_unique, row_keys, silver_way
 from lodestream.errors import DeclarationError
 
 
@@ -100,3 +101,32 @@ def test_two_followed_tables_of_which_one_changes_by_key_are_refused() -> None:
     graph = pipeline.graph()
     with pytest.raises(DeclarationError, match=r"follows silver\.orders and bronze\.payments_raw"):
         leader(graph, graph["silver.paid"])
+
+
+class Customers(Record):
+    """One column besides the key is unique."""
+
+    version = "1.0.0"
+    owner = "tests"
+
+    id: int = column(key=True)
+    mail: str = column(unique=True)
+
+
+def test_unique_is_refused_where_it_cannot_be_enforced_with_the_place_where_it_can() -> None:
+    pipeline = declared(contract=Customers, sequence_by="at")
+    assert refused_unique(pipeline.graph(), pipeline.graph()["silver.orders"]) is None
+
+    @pipeline.silver(contract=Customers)
+    def customers(orders: Any) -> Any:
+        return orders
+
+    graph = pipeline.graph()
+    refused = refused_unique(graph, graph["silver.customers"])
+    assert refused is not None
+    assert "silver.customers cannot keep mail unique" in refused.what
+    assert refused.fix == "state it in the contract of silver.orders, where the rows arrive"
+    graph = declared(contract=Customers, sequence_by="at", history=True).graph()
+    versions = refused_unique(graph, graph["silver.orders"])
+    assert versions is not None
+    assert "every version" in (versions.why or "")

@@ -11,6 +11,7 @@ from pyspark.sql.types import DataType, StructType
 
 from lodestream.contracts import Contract, Violation
 from lodestream.contracts.violations import Violation as Condition
+from lodestream.contracts.violations import taken
 from lodestream.errors import ContractViolation, DeclarationError
 from lodestream.pipeline import Table
 from lodestream.pipeline.gold.plan import STATE_COLUMN, GoldPlan
@@ -36,6 +37,7 @@ class Promises:
         self._warning: tuple[Violation, ...] = tuple(warning)
         keys = contract.keys if contract else ()
         self._unique = () if proven and set(proven) <= set(keys) else keys
+        self._alone = contract.unique_besides(keys) if contract else ()
 
     @classmethod
     def of(cls, lake: Lake, table: Table, contract: Contract | None, plan: GoldPlan | None) -> Promises | None:
@@ -72,6 +74,8 @@ class Promises:
         }
         if self._unique and int(found["keys"]) < rows:
             broken[f"{', '.join(self._unique)} is not unique"] = rows - int(found["keys"])
+        doubled = {taken(name): int(found[f"u{n}"]) for n, name in enumerate(self._alone)}
+        broken |= {reason: number for reason, number in doubled.items() if number}
         if broken:
             raise self._violation(batch, rows, max(int(found["refused"]), *broken.values()), broken)
         warned = {one.reason: int(found[f"w{n}"]) for n, one in enumerate(self._warning) if found[f"w{n}"]}
@@ -87,6 +91,9 @@ class Promises:
         counted.append(count_if(expr(either)).alias("refused"))
         if self._unique:
             counted.append(count_distinct(struct(*[col(f"`{key}`") for key in self._unique])).alias("keys"))
+        for n, name in enumerate(self._alone):
+            value = col(f"`{name}`")
+            counted.append((count(value) - count_distinct(value)).alias(f"u{n}"))
         return self._lake.whole(self._name, snapshot.id).agg(*counted).collect()[0]
 
     def _violation(self, batch: int, rows: int, refused: int, broken: Mapping[str, int]) -> ContractViolation:

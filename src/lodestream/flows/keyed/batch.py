@@ -15,6 +15,7 @@ from lodestream.flows.judge import FILTERED, REASONS
 from lodestream.flows.judged import JudgedBatch
 from lodestream.flows.keyed.floor import Floor, floor_of
 from lodestream.flows.keyed.follow import Level
+from lodestream.flows.keyed.judge import deletes
 from lodestream.flows.keyed.rows import upserted
 from lodestream.flows.shape import only_touched
 from lodestream.pipeline import Debezium
@@ -58,6 +59,9 @@ class KeyedBatch(JudgedBatch):
     def changes(self, number: int) -> DataFrame:
         """The changes that take part, `_place` beside the table's columns."""
         return self.passed()
+
+    def claiming(self) -> Column:
+        return super().claiming() & ~deletes()
 
     def passed(self) -> DataFrame:
         passed = self.judged.where((size(REASONS) == 0) & col(FILTERED).isNull())

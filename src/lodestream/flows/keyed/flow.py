@@ -73,11 +73,12 @@ class KeyedFlow(SilverFlow):
         shape = self.judged_shape()
         place = f"`{ORDER}` {shape[PLACE].dataType.simpleString()}"
         own = ddl_of(StructType([field for field in shape if field.name != PLACE]))
-        state = self._open(self.name, f"{own}, {place}", tuple(self.table.partition_by))
+        found = self.unique.filters() if self.unique else {}
+        state = self._open(self.name, f"{own}, {place}", tuple(self.table.partition_by), found)
         columns = ddl_of(self.lake.whole(self.name).schema)
         feed = self.lake.open(self.feed, f"{columns}, `{WEIGHT}` INT, `{BATCH}` BIGINT")
         keys = ddl_of(StructType([field for field in shape if field.name in self.keys]))
-        marks = self._open(self.marks, f"{keys}, {place}", ())
+        marks = self._open(self.marks, f"{keys}, {place}", (), {})
         if self.contract is not None:
             self._evolve(self.contract)
             feed.refresh()
@@ -143,12 +144,12 @@ class KeyedFlow(SilverFlow):
         judged = self.judge.conformed(self._shape())
         return StructType([field for field in judged.schema if field.name not in HIDDEN])
 
-    def _open(self, name: str, ddl: str, partition_by: tuple[str, ...]) -> IcebergStore:
+    def _open(self, name: str, ddl: str, partition_by: tuple[str, ...], found: Mapping[str, str]) -> IcebergStore:
         return self.lake.open(
             name,
             ddl,
             partition_by=partition_by,
-            properties=found_by(self.keys, partition_by, self.table.properties),
+            properties=found_by(self.keys, partition_by, {**found, **self.table.properties}),
             comment=self.table.description or (self.contract.description if self.contract else None),
         )
 
