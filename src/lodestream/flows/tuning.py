@@ -15,6 +15,8 @@ SMALL_BATCHES = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.shuffle.partitions": "1",
+    # The text of each plan, for a user interface that nobody opens, costs as much as a look at the catalog.
+    "spark.sql.ui.explainMode": "simple",
 }
 
 

@@ -62,6 +62,8 @@ def _shared(config: Config, app_name: str) -> dict[str, str]:
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         "spark.sql.defaultCatalog": config.catalog.name,
         "spark.sql.execution.arrow.pyspark.enabled": "true",
+        # Without Kafka: its older batch reader turns every record into a Java object and back.
+        "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
         # A long run keeps the history of its last few jobs only.
         "spark.ui.retainedJobs": "20",
         "spark.ui.retainedStages": "20",
@@ -81,6 +83,9 @@ def _local(config: Config, jars: list[Path], java_options: Sequence[str]) -> dic
         "spark.sql.shuffle.partitions": threads,
         "spark.default.parallelism": threads,
         "spark.hadoop.fs.file.impl": _LOCAL_FILES,
+        # What is broadcast stays in this process.
+        "spark.broadcast.compress": "false",
+        "spark.broadcast.checksum": "false",
         "spark.sql.warehouse.dir": (config.state_dir / "tmp" / "spark-warehouse").absolute().as_uri(),
         # Only where this very Python runs the workers too: the module must be there. It saves 100 ms and more a task.
         "spark.python.daemon.module": "lodestream.sources.codecs.worker_daemon",

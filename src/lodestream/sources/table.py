@@ -45,6 +45,10 @@ class TableInput(Source):
     def changes(self, since: Position, to: Position) -> DataFrame:
         """The rows that came (`_weight` 1) and went (`_weight` -1) after `since` up to `to`."""
 
+    def changes_sql(self, since: Position, to: Position, hint: str) -> str | None:
+        """`changes` as a query with the hint, or None: one statement is analysed once, a view on its own as well."""
+        return None
+
     def comparable(self, since: Position, to: Position) -> bool:
         """Whether `changes` can still be told; otherwise a reader recomputes its table from `now`."""
         return True
@@ -127,10 +131,18 @@ class AppendedRows(TableInput):
     def read(self, since: Position, to: Position) -> DataFrame:
         if since["snapshot"] is None:
             return self._lake.whole(self.name, to["snapshot"])
+        if since["snapshot"] == to["snapshot"]:  # another input has news
+            return self._lake.whole(self.name).limit(0)
         return self._lake.appended(self.name, since["snapshot"], to["snapshot"])
 
     def changes(self, since: Position, to: Position) -> DataFrame:
         return self.read(since, to).withColumn(WEIGHT, lit(1))
+
+    def changes_sql(self, since: Position, to: Position, hint: str) -> str | None:
+        if since["snapshot"] is None:
+            return None
+        rows = self._lake.appended_sql(self.name, since["snapshot"], to["snapshot"])
+        return f"SELECT {hint} *, 1 AS {WEIGHT} FROM {rows}"  # noqa: S608 (names and numbers of our own)
 
     def _between(self, after: int | None, upto: int) -> list[Snapshot]:
         """Oldest first. A start that the walk does not meet was rolled back or expired."""

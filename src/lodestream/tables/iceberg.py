@@ -24,6 +24,7 @@ class IcebergStore(TableStore):
         self.name = name
         self.identifier = f"{catalog}.{name}"
         self._seen: dict[int, Snapshot] = {}
+        self._parser: Any = None
         self.table: Any = None
 
     def refresh(self) -> None:
@@ -69,9 +70,10 @@ class IcebergStore(TableStore):
 
     def place(self) -> str:
         moves = self.table.history()
-        if moves.isEmpty():
+        count = moves.size()
+        if count == 0:
             return ""
-        last = moves.get(moves.size() - 1)
+        last = moves.get(count - 1)
         return f"{last.snapshotId()}@{last.timestampMillis()}"
 
     def fast_forward(self, branch: str, upto: int, place: str) -> None:
@@ -110,7 +112,13 @@ class IcebergStore(TableStore):
         return self._spark._jvm
 
     def _remember(self, found: Any) -> Snapshot:
-        parsed = _parse(self._jvm.org.apache.iceberg.SnapshotParser.toJson(found))
+        known = self._seen.get(found.snapshotId())
+        if known is not None:
+            return known
+        if self._parser is None:
+            # Looked up once: each package on the way to a class is a question to the JVM of its own.
+            self._parser = self._jvm.org.apache.iceberg.SnapshotParser
+        parsed = _parse(self._parser.toJson(found))
         if len(self._seen) >= _CACHE_SIZE:
             self._seen.clear()
         self._seen[parsed.id] = parsed

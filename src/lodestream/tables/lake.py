@@ -22,6 +22,9 @@ _DEFAULTS = {
     "write.update.isolation-level": "serializable",
     "write.merge.isolation-level": "serializable",
     "commit.retry.num-retries": "10",
+    # Every plan and every commit reads the list of manifests: keep it short, and what a merge rewrites small.
+    "commit.manifest.min-count-to-merge": "16",
+    "commit.manifest.target-size-bytes": "1048576",
 }
 
 
@@ -93,6 +96,10 @@ class Lake:
         """Rows added after one snapshot up to and including another."""
         reader = self.spark.read.option("start-snapshot-id", str(after)).option("end-snapshot-id", str(upto))
         return reader.table(self.identifier(name))
+
+    def appended_sql(self, name: str, after: int, upto: int) -> str:
+        """`appended`, for a FROM clause."""
+        return f"{self.identifier(name)} WITH ('start-snapshot-id'='{after}', 'end-snapshot-id'='{upto}')"
 
     def _writer(self, name: str, rows: DataFrame, branch: str, properties: Mapping[str, str]):  # type: ignore[no-untyped-def]
         writer = rows.writeTo(f"{self.identifier(name)}.`branch_{branch}`")

@@ -10,6 +10,7 @@ from pyspark.sql.functions import col
 
 from lodestream.flows.flow import Batch, Span
 from lodestream.flows.gold.batches import NewRowsBatch, OverwriteBatch, ReplaceBatch, UnchangedBatch
+from lodestream.flows.gold.fold import folded, nested
 from lodestream.flows.gold.views import Inputs, Keys
 from lodestream.pipeline.gold.plan import BOTH, DELTA, FOLDED, GOLD, STATE, WEIGHT, GoldPlan, feed_view
 from lodestream.pipeline.gold.rewriting import quoted
@@ -28,7 +29,7 @@ def pass_rows(flow: GoldFlow, plan: GoldPlan, inputs: Inputs, span: Span) -> Bat
     if kept.where(col(WEIGHT) < 0).isEmpty():
         return NewRowsBatch(flow, kept.drop(WEIGHT), span.rows)
     if flow.stored_rows <= flow.small:
-        return OverwriteBatch(flow, flow.folded(span), span.rows)
+        return OverwriteBatch(flow, folded(flow, plan, span), span.rows)
     return _met(flow, plan, kept, span)
 
 
@@ -60,5 +61,4 @@ def _met(flow: GoldFlow, plan: GoldPlan, delta: DataFrame, span: Span) -> Batch:
     same = " AND ".join(f"_lode_s.{quoted(name)} <=> {DELTA}.{quoted(name)}" for name in names)
     met = f"SELECT _lode_s.* FROM ({plan.unpack_sql}) AS _lode_s LEFT SEMI JOIN {DELTA} ON {same}"
     steps = ((STATE, met), (BOTH, plan.both_sql), (FOLDED, plan.fold_sql))
-    chain = ", ".join(f"{view} AS ({sql})" for view, sql in steps)
-    return ReplaceBatch(flow, plan.stored_keys, keys.rows, spark.sql(f"WITH {chain} {plan.store_sql}"), span.rows)
+    return ReplaceBatch(flow, plan.stored_keys, keys.rows, spark.sql(nested(steps, plan.store_sql)), span.rows)

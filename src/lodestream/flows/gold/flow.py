@@ -17,6 +17,7 @@ from lodestream.flows.flow import Batch, Flow, Published, Span
 from lodestream.flows.gold.batches import DEFINITION, OverwriteBatch
 from lodestream.flows.gold.change import change_groups, pass_rows
 from lodestream.flows.gold.export import Export
+from lodestream.flows.gold.fold import folded
 from lodestream.flows.gold.function import declared_keys, recompute_declared
 from lodestream.flows.gold.keys import recompute_keys
 from lodestream.flows.gold.promises import Promises
@@ -28,12 +29,7 @@ from lodestream.flows.usercode import transform
 from lodestream.pipeline import Table
 from lodestream.pipeline.gold.choose import choose
 from lodestream.pipeline.gold.plan import (
-    BOTH,
-    DELTA,
-    FOLDED,
-    GOLD,
     NEGATIVE,
-    STATE,
     GoldPlan,
     InputInfo,
     feed_view,
@@ -80,10 +76,10 @@ class GoldFlow(Flow):
         self.small = SMALL
         self._agreement = agreement
         self._export = Export(lake, table.name, table.export) if table.export else None
-        self._tables: tuple[TableInput, ...] = tuple(one.table for one in inputs)
+        self.tables: tuple[TableInput, ...] = tuple(one.table for one in inputs)
 
     def ready(self) -> bool:
-        return all(table.latest() is not None for table in self._tables)
+        return all(table.latest() is not None for table in self.tables)
 
     def prepare(self) -> None:
         if self.table.sql is not None:
@@ -92,8 +88,8 @@ class GoldFlow(Flow):
             self.keys = declared_keys(self.table, self._shapes(), [one.table.name for one in self.inputs if one.lookup])
         if self.plan.strategy == "full" if self.plan else not self.keys:
             # A whole read builds on nothing that was read before, so nothing that happens to the table can break it.
-            whole = [WholeTable(self.lake, t.name) if isinstance(t, AppendedRows) else t for t in self._tables]
-            self.sources = self._tables = tuple(whole)
+            whole = [WholeTable(self.lake, t.name) if isinstance(t, AppendedRows) else t for t in self.tables]
+            self.sources = self.tables = tuple(whole)
         self.promises = Promises.of(self.lake, self.table, self.contract, self.plan)
         super().prepare()
 
@@ -121,7 +117,7 @@ class GoldFlow(Flow):
         )
 
     def make(self, span: Span) -> Batch:
-        inputs = Inputs(self.lake.spark, self._tables, span)
+        inputs = Inputs(self.lake.spark, self.tables, span)
         if self._must_rebuild(span, inputs):
             return self._rebuild(span, inputs)
         plan = self.plan
@@ -136,7 +132,7 @@ class GoldFlow(Flow):
             return pass_rows(self, plan, inputs, span)
         if plan.stored_keys and self.stored_rows > self.small:
             return change_groups(self, plan, inputs, span)
-        return OverwriteBatch(self, self.folded(span), span.rows)
+        return OverwriteBatch(self, folded(self, plan, span), span.rows)
 
     @cached_property
     def definition(self) -> str:
@@ -154,7 +150,7 @@ class GoldFlow(Flow):
         return head.total_rows if head else 0
 
     def retracts(self, name: str | None) -> bool:
-        return any(table.retracts for table in self._tables if table.name == name)
+        return any(table.retracts for table in self.tables if table.name == name)
 
     def explain(self, error: Exception) -> LodeError | None:
         if NEGATIVE in str(error) or any(NEGATIVE in message for _, message in causes(error)):
@@ -174,7 +170,7 @@ class GoldFlow(Flow):
         capped = self._adds_up(base) and (self._agreement is None or self._agreement.alone)
         span = super()._span(base, chosen, rows if capped else 2**62)
         if span is None and base.stamp is not None and base.stamp.notes.get(DEFINITION) != self.definition:
-            since = {table.name: known.get(table.name) or table.start(chosen[table.name]) for table in self._tables}
+            since = {table.name: known.get(table.name) or table.start(chosen[table.name]) for table in self.tables}
             span = Span(since, chosen, 1, previous=base.stamp)  # nothing new, but another query
         return replace(span, caught_up=span.caught_up and chosen == latest) if span else None
 
@@ -199,7 +195,7 @@ class GoldFlow(Flow):
 
     def _rebuild(self, span: Span, inputs: Inputs) -> Batch:
         self._tuning.fit(max(span.rows, self._read_rows(span)))
-        rows = self._rebuilt({table.name: inputs.now(table.name) for table in self._tables})
+        rows = self._rebuilt({table.name: inputs.now(table.name) for table in self.tables})
         if self.plan is not None and self.plan.state_home == "table":
             reshape(self.lake, self.name, show_state(self, self.plan, rows.limit(0)).schema)
             return StateBatch(self, self.plan, rows, span)
@@ -217,28 +213,6 @@ class GoldFlow(Flow):
                 inputs.show_now(name)
         return StateBatch(self, plan, changed_state(self, plan, self.state.rows(known)), span)
 
-    def folded(self, span: Span) -> DataFrame:
-        """The stored groups plus the change, all of them: one statement, no shuffle, for tables that are small."""
-        plan, spark = self._proven, self.lake.spark
-        for table in self._tables:
-            since, to = span.since[table.name], span.to[table.name]
-            if table.name == plan.stream:
-                self._narrow(table.changes(since, to), span.rows).createOrReplaceTempView(feed_view(table.name))
-            else:
-                table.now(to).createOrReplaceTempView(now_view(table.name))
-        groups = span.rows + self.stored_rows
-        self._narrow(self.lake.whole(self.name), groups).createOrReplaceTempView(GOLD)
-        hint = "/*+ COALESCE(1) */" if groups <= SMALL else ""
-        both = f"SELECT {hint} * FROM ({plan.both_sql})"  # noqa: S608 (made by the plan)
-        steps = ((STATE, plan.unpack_sql), (DELTA, plan.delta_sql), (BOTH, both), (FOLDED, plan.fold_sql))
-        # One statement: each further one would be parsed and analysed on its own.
-        chain = ", ".join(f"{view} AS ({sql})" for view, sql in steps)
-        return spark.sql(f"WITH {chain} {plan.store_sql}")
-
-    def _narrow(self, frame: DataFrame, rows: int) -> DataFrame:
-        """Few rows in one partition: grouping them then needs no shuffle."""
-        return frame.coalesce(1) if rows <= SMALL else frame
-
     def _rebuilt(self, whole: Mapping[str, DataFrame]) -> DataFrame:
         if self.plan is None:
             return transform(
@@ -249,17 +223,11 @@ class GoldFlow(Flow):
         return self.lake.spark.sql(self.plan.full_sql)
 
     def _shapes(self) -> dict[str, DataFrame]:
-        latest = {table.name: table.latest() for table in self._tables}
-        return {table.name: table.now(latest[table.name] or {}) for table in self._tables}
+        latest = {table.name: table.latest() for table in self.tables}
+        return {table.name: table.now(latest[table.name] or {}) for table in self.tables}
 
     def _read_rows(self, span: Span) -> int:
-        return sum(table.rows_at(span.to[table.name]) for table in self._tables)
-
-    @property
-    def _proven(self) -> GoldPlan:
-        if self.plan is None:
-            raise RuntimeError("prepare() first")
-        return self.plan
+        return sum(table.rows_at(span.to[table.name]) for table in self.tables)
 
     def _info(self, one: GoldInput) -> InputInfo:
         schema = one.table.now(one.table.latest() or {}).schema

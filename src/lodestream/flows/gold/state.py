@@ -17,6 +17,7 @@ from pyspark.sql.types import StructType
 from lodestream.errors import CatalogUnavailable
 from lodestream.flows.flow import Span
 from lodestream.flows.gold.batches import GoldBatch
+from lodestream.flows.gold.fold import nested
 from lodestream.flows.shape import ddl_of
 from lodestream.pipeline.gold.plan import BOTH, DELTA, FOLDED, GOLD, STATE, GoldPlan
 from lodestream.tables.lake import Lake
@@ -97,5 +98,4 @@ def changed_state(flow: GoldFlow, plan: GoldPlan, state: DataFrame) -> DataFrame
     """The stored groups plus the delta; the feed and lookup views are there already."""
     state.createOrReplaceTempView(GOLD)
     steps = ((STATE, plan.unpack_sql), (DELTA, plan.delta_sql), (BOTH, plan.both_sql), (FOLDED, plan.fold_sql))
-    chain = ", ".join(f"{view} AS ({sql})" for view, sql in steps)
-    return flow.lake.spark.sql(f"WITH {chain} {plan.store_sql}")
+    return flow.lake.spark.sql(nested(steps, plan.store_sql))
