@@ -42,6 +42,22 @@ def unexpected(table: str, batch: int, rows: int, reason: str, broken: int) -> C
     )
 
 
+def unloadable(
+    table: str, contract: Contract | None, file: str, rows: int, refused: int, reasons: Mapping[str, int]
+) -> ContractViolation:
+    """The error for a reference file that breaks its contract, or has two rows for one key."""
+    said = ", ".join(_said(reason, count) for reason, count in reasons.items())
+    return ContractViolation(
+        f"{table} refused {refused:,} of {rows:,} rows of {file}",
+        why=_why(reasons, contract) if contract else f"{said}; the table declares it",
+        fix=f"correct {file}; readers still see the rows before",
+        table=table,
+        rows=rows,
+        refused=refused,
+        reasons=dict(reasons),
+    )
+
+
 def _share(percent: float) -> str:
     """Whole percents, except where that would say 0 or hide that a limit was passed."""
     if percent >= 10 or percent == int(percent):

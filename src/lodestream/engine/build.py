@@ -14,10 +14,11 @@ from lodestream.config import Config
 from lodestream.contracts import Contract
 from lodestream.engine.contract_watch import ContractEdits, contract_files
 from lodestream.engine.diamonds import ways_of
-from lodestream.engine.keyed import keyed, leader, refused_unique, row_keys
+from lodestream.engine.keyed import keyed, leader, row_keys
 from lodestream.engine.plan import append_only
 from lodestream.engine.project import Project, contract_of
 from lodestream.engine.promises import refusal
+from lodestream.engine.unfit import unfit
 from lodestream.errors import DeclarationError
 from lodestream.flows.agreement import Agreement
 from lodestream.flows.bronze import BronzeFlow
@@ -98,10 +99,11 @@ class Builder:
         return KafkaSource(lake.spark, declared, self._admins[bootstrap], java_settings(bootstrap, options), group)
 
     def _reference(self, lake: Lake, table: Table) -> Flow:
+        self._enforceable(table)
         contract = contract_of(table)
         if not isinstance(table.source, Files):
             raise DeclarationError(f"{table.name} names no file")
-        source = ReferenceFile(lake.spark, table.source, contract.ddl() if contract else None)
+        source = ReferenceFile(lake.spark, table.source, contract.ddl() if contract else None, table.sequence_by)
         return ReferenceFlow(lake, table, self._run, source, contract)
 
     def _silver(self, lake: Lake, table: Table) -> Flow:
@@ -119,6 +121,7 @@ class Builder:
             sources,
             inputs=inputs,
             lookups=lookups,
+            corrected=graph.corrections(table.name),
             contract=contract_of(table),
             decode=self._decoder(table),
             edits=self._edits(table),
@@ -129,7 +132,7 @@ class Builder:
         return ContractEdits(files, partial(self._reread, table)) if files else None
 
     def _enforceable(self, table: Table) -> None:
-        refused = refused_unique(self._project.graph, table)
+        refused = unfit(self._project.graph, table)
         if refused is not None:
             raise refused
 

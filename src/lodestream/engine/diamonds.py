@@ -17,8 +17,8 @@ def ways_of(graph: Graph, name: str) -> Ways:
 
 
 def followed(graph: Graph, name: str) -> tuple[str, ...]:
-    """The inputs whose state a table always shows. Silver looks things up once, and a reload follows no table."""
-    return graph.inputs(name) if graph[name].tier == "gold" else graph.streams(name)
+    """The inputs whose state a table always shows. Silver looks other things up once, and a reload follows no table."""
+    return graph.inputs(name) if graph[name].tier == "gold" else (*graph.streams(name), *graph.corrections(name))
 
 
 def _leaders(graph: Graph, name: str, shared: str) -> tuple[str, ...]:

@@ -13,7 +13,9 @@ FROM = "valid_from"
 def keyed(graph: Graph, name: str) -> bool:
     """Whether a table has a change feed of its own: it says so, or it follows one that does."""
     table = graph[name]
-    return table.tier == "silver" and not table.is_reference and (changes_by_key(table) or bool(_leaders(graph, table)))
+    return (
+        table.tier == "silver" and not table.is_reference and (changes_by_key(table) or bool(leaders_of(graph, table)))
+    )
 
 
 def changes_by_key(table: Table) -> bool:
@@ -22,7 +24,7 @@ def changes_by_key(table: Table) -> bool:
 
 def leader(graph: Graph, table: Table) -> str | None:
     """The keyed table that this one follows; None when it orders the changes itself."""
-    leaders = _leaders(graph, table)
+    leaders = leaders_of(graph, table)
     if not leaders:
         return None
     problem = _wrong(graph, table, leaders)
@@ -34,7 +36,7 @@ def leader(graph: Graph, table: Table) -> str | None:
 def row_keys(graph: Graph, name: str) -> tuple[str, ...]:
     """The columns that tell the rows of a table apart; none when it has no key."""
     table = graph[name]
-    leaders = _leaders(graph, table) if table.tier == "silver" and not table.is_reference else []
+    leaders = leaders_of(graph, table) if table.tier == "silver" and not table.is_reference else []
     if leaders:
         return row_keys(graph, leaders[0])
     keys = declared_keys(table)
@@ -64,26 +66,7 @@ def silver_way(graph: Graph, table: Table) -> tuple[str, str, str | None]:
     )  # fmt: skip
 
 
-def refused_unique(graph: Graph, table: Table) -> DeclarationError | None:
-    """Why a unique field of the table's contract cannot be enforced, and where it can; None when it can."""
-    contract = contract_of(table)
-    columns = contract.unique_besides(declared_keys(table)) if contract and table.tier == "silver" else ()
-    leaders = _leaders(graph, table) if columns and not table.is_reference else []
-    if not columns or not (table.history or leaders):
-        return None
-    why, fix = (
-        "it keeps every version of a row, and a value may pass from one key to another",
-        ("take unique from its contract, and state it in that of a table without history"),
-    )
-    if leaders:
-        why, fix = (
-            f"a row that is refused here would be missing, while {leaders[0]} still has it",
-            (f"state it in the contract of {leaders[0]}, where the rows arrive"),
-        )
-    return declaration_error(table.location, f"{table.name} cannot keep {', '.join(columns)} unique", why=why, fix=fix)
-
-
-def _leaders(graph: Graph, table: Table) -> list[str]:
+def leaders_of(graph: Graph, table: Table) -> list[str]:
     return [one for one in graph.streams(table.name) if keyed(graph, one)]
 
 

@@ -7,9 +7,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from lodestream.engine.gold_plans import forced_findings, gold_way
-from lodestream.engine.keyed import keyed, refused_unique, silver_way
+from lodestream.engine.keyed import keyed, silver_way
 from lodestream.engine.project import Project, contract_of
 from lodestream.engine.promises import Look, promise_findings, stored_properties
+from lodestream.engine.unfit import unfit
 from lodestream.pipeline import Files, Finding, Graph, Kafka, Table, lint
 
 
@@ -56,7 +57,7 @@ def make_plan(project: Project, look: Look | None = None) -> Plan:
 
 def _unenforceable(project: Project) -> Iterator[Finding]:
     for table in project.graph:
-        error = refused_unique(project.graph, table)
+        error = unfit(project.graph, table)
         if error is not None:
             yield Finding("error", table.name, error.what, error.why or "", error.fix or "", table.location)
 

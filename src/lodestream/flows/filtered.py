@@ -1,4 +1,4 @@
-"""A Silver batch with declared filters and nothing else: counted while it is written, in one pass."""
+"""Silver batches with declared filters at most: counted while they are written, in one pass."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql.functions import col, count, count_if, lit
 
 from lodestream.errors import AuditFailed
+from lodestream.flows.accounting import unaccounted
+from lodestream.flows.bronze import AppendBatch
 from lodestream.flows.flow import Batch
 from lodestream.flows.judge import FILTERED, filtered_by
 from lodestream.pipeline import Filter
@@ -15,9 +17,24 @@ from lodestream.tables.lake import Lake
 from lodestream.tables.snapshot import Snapshot
 
 
+class TransformedBatch(AppendBatch):
+    """Rows as the function gives them; at least so many as `least`."""
+
+    def __init__(self, lake: Lake, name: str, rows: DataFrame, read: int, least: int) -> None:
+        super().__init__(lake, name, rows, read, exact=False)
+        self._least = least
+
+    def audit(self, snapshot: Snapshot) -> None:
+        if snapshot.added_rows < self._least:
+            raise unaccounted(self._name, self._least - snapshot.added_rows, self._least)
+
+
 class FilteredBatch(Batch):
-    def __init__(self, lake: Lake, name: str, rows: DataFrame, filters: Sequence[Filter], read: int) -> None:
+    def __init__(
+        self, lake: Lake, name: str, rows: DataFrame, filters: Sequence[Filter], read: int, least: int
+    ) -> None:
         self.counts: Mapping[str, int] = {"in": read}
+        self._least = least
         self._lake = lake
         self._name = name
         self._observed = Observation()
@@ -33,6 +50,8 @@ class FilteredBatch(Batch):
     def audit(self, snapshot: Snapshot) -> None:
         seen = self._observed.get
         self.counts = {**self.counts, "filtered": int(seen["filtered"])}
+        if int(seen["made"]) < self._least:
+            raise unaccounted(self._name, self._least - int(seen["made"]), self._least)
         if snapshot.added_rows != int(seen["made"]) - int(seen["filtered"]):
             raise AuditFailed(
                 f"{self._name}: {snapshot.added_rows:,} rows were written of {seen['made']:,} made, "

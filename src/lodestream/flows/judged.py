@@ -11,6 +11,7 @@ from pyspark.sql.functions import array, broadcast, col, count, count_if, lit, r
 
 from lodestream.errors import AuditFailed
 from lodestream.failpoints import reach
+from lodestream.flows.accounting import EVENTS, events, unaccounted
 from lodestream.flows.envelope import file_marks, has_file_marks, records
 from lodestream.flows.flow import Batch, Span
 from lodestream.flows.judge import CARRIED, ERROR, FILTERED, REASONS, WARNED
@@ -62,13 +63,7 @@ class JudgedBatch(Batch):
 
     def audit(self, snapshot: Snapshot) -> None:
         counts = self.counts
-        lost = self._span.rows - counts["in"]
-        if lost > 0 and self._flow.decode is not None:
-            raise AuditFailed(
-                f"{self._flow.name}: {lost:,} of {self._span.rows:,} input rows are unaccounted for",
-                why="the function dropped rows that neither a filter nor the contract explains",
-                fix="declare the condition: filters={'name': 'rows to keep'}",
-            )
+        self.account()
         if snapshot.stamp is not None:
             self._flow.limits.check(self._judged, snapshot.stamp.batch, counts["in"], counts["dead"])
         duplicates = self._count_duplicates()
@@ -82,6 +77,12 @@ class JudgedBatch(Batch):
                 fix="make the function depend on its inputs alone",
             )
 
+    def account(self) -> None:
+        """Raise when input rows have vanished in declared code."""
+        lost = self._span.rows - int(self._seen[EVENTS] if EVENTS in self._seen else self._seen["in"])
+        if lost > 0 and self._flow.accounts:
+            raise unaccounted(self._flow.name, lost, self._span.rows)
+
     def notes(self) -> Mapping[str, str]:
         return self._flow.dead.attestation()
 
@@ -91,8 +92,11 @@ class JudgedBatch(Batch):
     def companions(self, stamp: Stamp, place: str) -> None:
         if self.counts["dead"]:
             contract = self._flow.contract
-            letters = self._judged.where(size(REASONS) > 0)
-            self._flow.dead.publish(letters, stamp, place, contract.title if contract else None)
+            self._flow.dead.publish(self.letters(), stamp, place, contract.title if contract else None)
+
+    def letters(self) -> DataFrame:
+        """The rows that are dead letters."""
+        return self._judged.where(size(REASONS) > 0)
 
     def release(self) -> None:
         for frame in self._kept:
@@ -170,6 +174,7 @@ class JudgedBatch(Batch):
             count_if(~dead & filtered).alias("filtered"),
             count_if(~dead & ~filtered).alias("kept"),
             count_if(size(WARNED) > 0).alias("warned"),
+            *(events(judged.schema[CARRIED].dataType) if self._flow.accounts and self._flow.multiplies else []),
             *self._flow.unknown.aggregates(self._span.rows),
             *(self._flow.unique.values(self._span.rows, self.claiming()) if self._flow.unique else []),
             *self.measures(),

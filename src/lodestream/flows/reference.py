@@ -8,8 +8,11 @@ from datetime import UTC, datetime
 from pyspark.sql import DataFrame
 
 from lodestream.contracts import Contract
+from lodestream.errors import DeclarationError
 from lodestream.flows.flow import Batch, Flow, Span
-from lodestream.flows.reference_history import HISTORY_DDL, with_history
+from lodestream.flows.history_rows import CURRENT, FROM, TO
+from lodestream.flows.reference_check import checked
+from lodestream.flows.reference_history import MOMENTS, as_dated, as_loaded, history_ddl, last_of_each
 from lodestream.flows.shape import ddl_of
 from lodestream.pipeline import Table
 from lodestream.sources.reference import ReferenceFile
@@ -25,19 +28,59 @@ class ReferenceFlow(Flow):
 
     def create(self) -> IcebergStore:
         ddl = self._contract.ddl() if self._contract else ddl_of(self._file.frame().schema)
-        ddl = f"{ddl}, {HISTORY_DDL}" if self.table.history else ddl
-        return self.lake.open(self.name, ddl, properties=dict(self.table.properties), comment=self.table.description)
+        moment = self._moment()
+        ddl = f"{ddl}, {history_ddl(moment)}" if self.table.history else ddl
+        store = self.lake.open(self.name, ddl, properties=dict(self.table.properties), comment=self.table.description)
+        if self.table.history:
+            self._fits(moment)
+        return store
 
     def make(self, span: Span) -> Batch:
         rows = self._file.read(span.since[self._file.name], span.to[self._file.name])
-        if self.table.history:
-            stored = self.lake.whole(self.name) if span.previous is not None else None
-            rows = with_history(rows, stored, self._keys, datetime.now(UTC))
+        sequence = self.table.sequence_by
+        rows = checked(self.name, self._file.path.name, rows, self._contract, self._keys, sequence)
+        stored = self.lake.whole(self.name) if span.previous is not None else None
+        if self.table.history and sequence:
+            rows = as_dated(rows, stored, self._keys, sequence)
+        elif self.table.history:
+            rows = as_loaded(rows, stored, self._keys, datetime.now(UTC))
+        else:
+            rows = last_of_each(rows, self._keys, sequence)
         return _Reload(self, rows, span.rows)
 
     @property
     def _keys(self) -> tuple[str, ...]:
         return self.table.keys or (self._contract.keys if self._contract else ())
+
+    def _moment(self) -> str:
+        """The type of `valid_from`: that of the file's own dates, where it has some."""
+        kinds = {field.name: field.dataType.simpleString() for field in self._file.frame().schema}
+        missing = [name for name in (*self._keys, *self.table.sequence_by) if name not in kinds]
+        if missing:
+            raise DeclarationError(
+                f"{self.name}: {self._file.path.name} has no column {', '.join(missing)}",
+                why=f"its columns: {', '.join(kinds)}",
+                fix="name columns of the file in keys= and sequence_by=",
+            )
+        if not self.table.sequence_by or not self.table.history:
+            return "timestamp"
+        first = self.table.sequence_by[0]
+        if kinds[first] not in MOMENTS:
+            raise DeclarationError(
+                f"{self.name} keeps a history by {first}, which is {kinds[first]}",
+                why="a version is valid from a moment on, so the first of sequence_by is a date or a timestamp",
+                fix=f'declare it: schema="..., {first} date"',
+            )
+        return kinds[first]
+
+    def _fits(self, moment: str) -> None:
+        held = {field.name: field.dataType.simpleString() for field in self.lake.whole(self.name).schema}
+        if held.get(FROM) != moment:
+            raise DeclarationError(
+                f"{self.name} was made with another history: its {FROM} is {held.get(FROM, 'missing')}, not {moment}",
+                why=f"{FROM}, {TO} and {CURRENT} came with history= and sequence_by= as they were then",
+                fix=f"drop {self.name}: it is made again from its file",
+            )
 
 
 class _Reload(Batch):

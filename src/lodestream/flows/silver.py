@@ -11,16 +11,18 @@ from pyspark.sql.functions import col, struct
 
 from lodestream.contracts import Contract, Field
 from lodestream.contracts.compatibility import changes
+from lodestream.contracts.evolution import Step
+from lodestream.contracts.thresholds import Tally
 from lodestream.errors import ContractError
-from lodestream.flows.bronze import AppendBatch
+from lodestream.flows.accounting import multiplies
 from lodestream.flows.dead import DeadLetters
-from lodestream.flows.envelope import EVENT, records
+from lodestream.flows.envelope import EVENT, has_file_marks, records
 from lodestream.flows.evolving import evolve_table
-from lodestream.flows.filtered import FilteredBatch
+from lodestream.flows.filtered import FilteredBatch, TransformedBatch
 from lodestream.flows.flow import Batch, Flow, Published, Span
 from lodestream.flows.judge import CARRIED, ERROR, Judge
 from lodestream.flows.judged import JudgedBatch
-from lodestream.flows.limits import LimitWatch
+from lodestream.flows.limits import LimitWatch, published_since
 from lodestream.flows.promise import Promise
 from lodestream.flows.raising import raised_by_row
 from lodestream.flows.unique import Uniqueness
@@ -28,6 +30,7 @@ from lodestream.flows.unknown import UnknownFields
 from lodestream.flows.usercode import transform
 from lodestream.pipeline import Table
 from lodestream.sources.source import Source
+from lodestream.sources.table import AppendedRows
 from lodestream.tables.evolving import spelt
 from lodestream.tables.iceberg import IcebergStore
 from lodestream.tables.lake import Lake
@@ -56,6 +59,7 @@ class SilverFlow(Flow):
         *,
         inputs: Sequence[str],
         lookups: Sequence[str] = (),
+        corrected: Sequence[str] = (),
         contract: Contract | None = None,
         decode: Decoder | None = None,
         edits: Edits | None = None,
@@ -63,10 +67,11 @@ class SilverFlow(Flow):
         super().__init__(lake, table, run, sources)
         self.inputs = tuple(inputs)
         self.lookups = frozenset(lookups)
+        self.corrected = frozenset(corrected)
         self.contract = contract
         self.decode = decode
         self.dead = DeadLetters(lake, self.name, run)
-        self.limits = LimitWatch(self.name, contract, table.expectations)
+        self.limits = LimitWatch(self.name, contract, table.expectations, self._published_since)
         self.keys = table.keys or (contract.keys if contract else ())
         self.unique = Uniqueness.of(contract, self.keys)
         self._careful = False
@@ -74,7 +79,7 @@ class SilverFlow(Flow):
         self.unknown = UnknownFields(decode)
 
     def drives(self, source: Source) -> bool:
-        return source.name not in self.lookups
+        return source.name not in self.lookups or source.name in self.corrected
 
     def create(self) -> IcebergStore:
         wanted = self.contract or self._of_function()
@@ -130,10 +135,12 @@ class SilverFlow(Flow):
     def batch(self, frames: Mapping[str, DataFrame], span: Span) -> Batch:
         if self.judges:
             return self.judged(frames, span)
+        # Marks of files are no records, and only a judged batch counts them.
+        least = span.rows if self.accounts and not has_file_marks(frames[self.driving]) else 0
         frames = {name: records(frame) for name, frame in frames.items()}
         if self.table.filters:
-            return FilteredBatch(self.lake, self.name, self.transformed(frames), self.table.filters, span.rows)
-        return AppendBatch(self.lake, self.name, self.transformed(frames), span.rows, exact=False)
+            return FilteredBatch(self.lake, self.name, self.transformed(frames), self.table.filters, span.rows, least)
+        return TransformedBatch(self.lake, self.name, self.transformed(frames), span.rows, least)
 
     def _run_batch(self, base: Base, span: Span, began: float, *, decision: str | None = None) -> Published:
         """A batch that is written in one pass is judged row by row after all when its code raises on a row."""
@@ -152,6 +159,20 @@ class SilverFlow(Flow):
     def judges(self) -> bool:
         """Whether rows may turn out to be dead letters or duplicates."""
         return self._careful or bool(self.contract or self.decode or self.keys or self.table.expectations)
+
+    @property
+    def accounts(self) -> bool:
+        """Whether each row of the input must come out again: not where two inputs meet, or where changes are netted."""
+        followed = [one for one in self.sources if one.name not in self.lookups]
+        return self.decode is not None or (len(followed) == 1 and isinstance(followed[0], AppendedRows))
+
+    @cached_property
+    def multiplies(self) -> bool:
+        """Whether the declared code may make several rows of one."""
+        shapes = {name: self.lake.whole(name).limit(0) for name in self.inputs}
+        shapes[self.driving] = self.carried(shapes[self.driving])
+        bare = {name: self.lake.spark.createDataFrame([], frame.schema) for name, frame in shapes.items()}
+        return multiplies(self.transformed(bare))
 
     @property
     def driving(self) -> str:
@@ -174,6 +195,10 @@ class SilverFlow(Flow):
         ordered = {name: frames[name] for name in self.inputs}
         return transform(self.lake.spark, self.table, ordered, (self.driving, CARRIED) if self.judges else None)
 
+    def _published_since(self, moment: float, reasons: Sequence[str]) -> Mapping[int, Tally]:
+        letters = self.lake.whole(self.dead.name) if self.dead.exists() else None
+        return published_since(self.writer.store, letters, moment, reasons)
+
     def _reread(self, edits: Edits) -> None:
         """The contract was edited while we run. One that cannot be read changes nothing until it can."""
         try:
@@ -192,18 +217,19 @@ class SilverFlow(Flow):
         self.contract, self.decode, self.promise = contract, decode, promise
         self.keys = self.table.keys or contract.keys
         self.unique = Uniqueness.of(contract, self.keys)
-        self.limits = LimitWatch(self.name, contract, self.table.expectations)
+        self.limits = LimitWatch(self.name, contract, self.table.expectations, self._published_since)
         self.unknown = UnknownFields(decode)
         for derived in ("judge", "columns"):
             self.__dict__.pop(derived, None)
 
-    def _evolve(self, wanted: Contract) -> None:
+    def _evolve(self, wanted: Contract) -> Mapping[str, Sequence[Step]]:
         before = self.contract if self.contract != wanted else None
         told = [str(change) for change in changes(before, wanted)] if before else []
         steps = {name: evolve_table(self.lake, name, wanted) for name in self.tables}
         if told or any(steps.values()):
             taken = [str(step) for step in steps[self.name]]
             self.notice("schema-change", contract=wanted.title, steps=taken, changes=told)
+        return steps
 
     def _of_function(self) -> Contract:
         """Without a contract, the columns are those that the function gives."""

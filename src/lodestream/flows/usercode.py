@@ -82,7 +82,8 @@ def run_query(spark: SparkSession, table: Table, sql: str, frames: Mapping[str, 
     for name, frame in frames.items():
         frame.createOrReplaceTempView(views[name])
     try:
-        return spark.sql(_renamed(sql, views))
+        # Over the query as it was analysed: Spark analyses a bare one again when it is written, without our views.
+        return spark.sql(_renamed(sql, views)).select("*")
     except AnalysisException as error:
         raise UserCodeError(
             f"{table.name}: the query does not fit its inputs ({_where(table)})",

@@ -45,6 +45,12 @@ class Graph:
         pairs = zip(self.everything[name].inputs, self.edges[name], strict=True)
         return tuple(full for one, full in pairs if one in written)
 
+    def corrections(self, name: str) -> tuple[str, ...]:
+        """The lookups whose changes correct the table's stored rows."""
+        written = self.everything[name].corrected_by
+        pairs = zip(self.everything[name].inputs, self.edges[name], strict=True)
+        return tuple(full for one, full in pairs if one in written)
+
     def streams(self, name: str) -> tuple[str, ...]:
         """The inputs that are followed: their changes make the table's batches."""
         looked_up = self.lookups(name)
@@ -103,7 +109,8 @@ def build_graph(declared: Mapping[str, Table]) -> Graph:
     order = _order(declared, edges)
     tables = {name: _with_lookups(declared[name], edges[name], declared) for name in order}
     graph = Graph(tuple(tables.values()), tables, edges)
-    raise_together([problem for table in graph if (problem := _decode_problem(graph, table))])
+    checks = (_decode_problem, _correction_problem)
+    raise_together([problem for table in graph for check in checks if (problem := check(graph, table))])
     return graph
 
 
@@ -143,6 +150,21 @@ def _decode_problem(graph: Graph, table: Table) -> DeclarationError | None:
         f"{table.name} decodes {len(raw)} Bronze inputs",
         why="decode= reads the raw bytes of exactly one Bronze table: " + (", ".join(raw) or "there is none"),
         fix="decode each Bronze table in a Silver table of its own" if raw else "remove decode=",
+    )
+
+
+def _correction_problem(_graph: Graph, table: Table) -> DeclarationError | None:
+    wrong = next((one for one in table.corrected_by if one not in table.lookups), None)
+    if wrong is None:
+        return None
+    if wrong in table.inputs:
+        why, fix = "every change of an input that is followed is in the table anyway", f'remove "{wrong}"'
+    else:
+        close = nearest(wrong, table.lookups)
+        why = f"it looks up: {', '.join(table.lookups) or 'nothing'}"
+        fix = f"did you mean {close}?" if close else "name a table that it looks up"
+    return declaration_error(
+        table.location, f'corrected_by names "{wrong}", which {table.name} does not look up', why=why, fix=fix
     )
 
 

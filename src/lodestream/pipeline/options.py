@@ -44,6 +44,7 @@ class SilverOptions(BronzeOptions, total=False):
     lookup: Names
     expect: Mapping[str, str | tuple[str, ActionWord]]
     expect_action: ActionWord
+    corrected_by: Names
     decode: DecodeDecl
     sequence_by: Names
     delete_when: str
@@ -226,6 +227,7 @@ def _properties(name: str, value: Any, location: Location) -> dict[str, str]:
 
 _CONVERT: dict[str, Callable[[str, Any, Location], Any]] = {
     "contract": _contract,
+    "corrected_by": check_names,
     "decode": _instance(*get_args(DecodeDecl)),
     "delete_when": _condition,
     "description": _instance(str),

@@ -51,6 +51,7 @@ class Table:
     input_locations: tuple[Location, ...] = ()
     lookup: tuple[str, ...] | None = None  # as declared; None: reference tables are looked up
     lookups: tuple[str, ...] = ()  # as resolved by Graph: the inputs that are read whole
+    corrected_by: tuple[str, ...] = ()  # the lookups whose changes correct rows that are stored already
     source: SourceDecl | None = None
     decode: DecodeDecl | None = None
     function: Callable[..., Any] | None = None

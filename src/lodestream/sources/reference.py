@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -15,24 +16,28 @@ from lodestream.sources.source import Position, Source
 
 
 class ReferenceFile(Source):
-    """Position: `{"file": name, "sha256": digest}`. The content decides: touching a file changes nothing."""
+    """Position: `{"file": name, "sha256": digest}`. The content decides: touching a file changes nothing.
 
-    def __init__(self, spark: SparkSession, declared: Files, schema: str | None) -> None:
+    `by` are the columns that order its rows; they are part of the position, so that declaring others reads it again.
+    """
+
+    def __init__(self, spark: SparkSession, declared: Files, schema: str | None, by: Sequence[str] = ()) -> None:
         self.name = "file"
         self._spark = spark
         self._declared = declared
         self._schema = schema or declared.schema
-        self._path = Path(declared.path)
+        self.path = Path(declared.path)
+        self._by = {"by": list(by)} if by else {}
         self._hashed: tuple[tuple[int, int], str] | None = None
         self._asked = 0.0
 
     def latest(self) -> Position | None:
         self._asked = time.time()
         try:
-            return {"file": self._path.name, "sha256": self._digest()}
+            return {"file": self.path.name, "sha256": self._digest(), **self._by}
         except OSError as error:
             raise SourceGap(
-                f"reference file {self._path} cannot be read", why=str(error), fix="restore the file, or fix its path"
+                f"reference file {self.path} cannot be read", why=str(error), fix="restore the file, or fix its path"
             ) from error
 
     def start(self, latest: Position) -> Position:
@@ -45,7 +50,7 @@ class ReferenceFile(Source):
         return latest
 
     def pending(self, since: Position, to: Position) -> int:
-        return int(since["sha256"] != to["sha256"])
+        return int(since["sha256"] != to["sha256"] or since.get("by") != to.get("by"))
 
     def read(self, since: Position, to: Position) -> DataFrame:
         return self.frame()
@@ -58,18 +63,21 @@ class ReferenceFile(Source):
 
     def frame(self) -> DataFrame:
         reader = self._spark.read.format(self._declared.format).options(**self._declared.options)
+        if self._declared.format in ("csv", "json"):
+            reader = reader.option("mode", "FAILFAST")  # otherwise a value that does not fit is null, and nobody knows
         if self._declared.format == "csv":
-            reader = reader.option("header", "true").option("mode", "FAILFAST")
+            # Columns are taken by their name: by position, a file with two of them swapped would be read as it is.
+            reader = reader.option("header", "true").option("enforceSchema", "false")
             reader = reader if self._schema else reader.option("inferSchema", "true")
         if self._schema:
             reader = reader.schema(self._schema)
-        return reader.load(_hadoop_path(self._path.absolute()))
+        return reader.load(_hadoop_path(self.path.absolute()))
 
     def _digest(self) -> str:
-        facts = self._path.stat()
+        facts = self.path.stat()
         version = (facts.st_mtime_ns, facts.st_size)
         if self._hashed is None or self._hashed[0] != version:
-            self._hashed = (version, hashlib.sha256(self._path.read_bytes()).hexdigest())
+            self._hashed = (version, hashlib.sha256(self.path.read_bytes()).hexdigest())
         return self._hashed[1]
 
 

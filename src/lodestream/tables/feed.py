@@ -64,5 +64,15 @@ def placed(store: TableStore, feed: str) -> Iterator[tuple[Snapshot, Mapping[str
 
 
 def state_at(store: TableStore, feed: str, snapshot: int) -> Snapshot | None:
-    """The table's own snapshot that holds exactly the feed up to `snapshot`; None when it has expired."""
-    return next((own for own, place in placed(store, feed) if place["snapshot"] == snapshot), None)
+    """The newest of the table's own snapshots that holds exactly the feed up to `snapshot`; None when it has expired.
+
+    What maintenance and evolution put on top holds the same rows, and has the columns as they are now.
+    """
+    newest: Snapshot | None = None
+    for own in store.ancestors(store.head()):
+        newest = newest or own
+        place = position_in(own, feed)
+        if place is not None and place["snapshot"] == snapshot:
+            return newest
+        newest = None if place is not None else newest
+    return None

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import pytest
 from silver_line import SilverLine, balanced
 
 from lodestream import Json, Kafka, Pipeline
+from lodestream.errors import AuditFailed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -42,3 +44,43 @@ def test_duplicates_within_and_across_batches_are_counted(line: Make) -> None:
     assert shop.column("silver.orders", "id") == [1, 2, 3, 4]
     reasons = [row[0] for row in shop.rows("silver.orders__dead", "reasons")]
     assert sorted(reasons)[:2] == [["id is null"], ["id is null"]], "rows without a key must not pass for duplicates"
+
+
+def carts(keep: str, **options: Any) -> Pipeline:
+    """Carts, exploded into items by the given expression, and a table made from these."""
+    pipeline = Pipeline("shop")
+    pipeline.bronze("events", Kafka("events"))
+
+    @pipeline.silver(decode=Json("id bigint, items array<string>"), keys=["id", "item"], **options)
+    def items(events: DataFrame) -> DataFrame:
+        return events.selectExpr("id", f"{keep} AS item", "_lode")
+
+    pipeline.silver("fruit", sql="SELECT id, item FROM silver.items WHERE item <> 'nail'")
+    return pipeline
+
+
+def test_a_row_that_vanishes_is_noticed_although_another_became_two(line: Make) -> None:
+    shop = line(carts("explode(items)"))
+    shop.send({"id": 1, "items": ["apple", "nail"]}, {"id": 2, "items": []}, b"{")
+    flows = shop.flows()
+    flows["bronze.events"].step(1000)
+    with pytest.raises(AuditFailed, match=r"silver.items: 1 of 3 input rows are unaccounted for"):
+        flows["silver.items"].step(1000)
+    # Kept as a row without an item, that is a dead letter: its key is incomplete.
+    shop.declare(carts("explode_outer(items)"))
+    flows = shop.flows()
+    assert flows["silver.items"].multiplies
+    published = flows["silver.items"].step(1000)
+    assert published is not None
+    assert (published.rows["in"], published.rows["out"], published.rows["dead"]) == (4, 2, 2)
+    with pytest.raises(AuditFailed, match=r"silver.fruit: 1 of 2 input rows are unaccounted for"):
+        flows["silver.fruit"].step(1000)
+
+
+def test_code_that_gives_a_row_for_each_is_counted_without_looking_at_events(line: Make) -> None:
+    shop = line(carts("upper(items[0])"))
+    shop.send({"id": 1, "items": ["apple"]})
+    flows = shop.flows()
+    flows["bronze.events"].step(1000)
+    assert flows["silver.items"].step(1000) is not None
+    assert not flows["silver.items"].multiplies

@@ -12,7 +12,7 @@ import pytest
 from silver_line import ARRIVED, SilverLine, balanced
 
 from lodestream import Csv, Files, Json, Kafka, Pipeline
-from lodestream.contracts import Contract, Field, Threshold, contract_yaml
+from lodestream.contracts import Contract, Field, Threshold, contract_yaml, rule
 from lodestream.errors import ContractViolation
 
 if TYPE_CHECKING:
@@ -56,8 +56,11 @@ def test_above_the_limit_the_batch_is_kept_and_not_published(line: Make, tmp_pat
     assert (first.rows["out"], first.rows["dead"]) == (97, 3), "3 % is within the limit"
     shop_line.send(*events(100, 200, bad=9))
     flows["bronze.events"].step(1000)
-    with pytest.raises(ContractViolation) as refused:
+    with pytest.raises(ContractViolation, match="refused 12 of 200 rows over 1 min"):
         flows[ORDERS].step(1000)
+    # A run that begins now knows what the one before it refused.
+    with pytest.raises(ContractViolation) as refused:
+        shop_line.flows()[ORDERS].step(1000)
     assert str(refused.value) == (
         "silver.orders refused 12 of 200 rows over 1 min (6 %, limit 5 %)\n"
         "  why: cents is null in 9 rows; contract orders 2.1.0 requires it\n"
@@ -73,6 +76,20 @@ def test_above_the_limit_the_batch_is_kept_and_not_published(line: Make, tmp_pat
     assert balanced([second])
     assert shop_line.column(ORDERS, "id") == [*range(3, 100), *range(109, 200)]
     assert shop_line.column(DEAD, "offset") == [*range(3), *range(100, 109)]
+
+
+def test_a_rule_is_counted_over_its_time_also_across_a_restart(line: Make, tmp_path: Path) -> None:
+    paid = rule("is paid", "cents > 0", "fail above 5 % over 1 min")
+    shop_line = line(shop(tmp_path, replace(CONTRACT, limit=None, rules=(paid,))))
+    for first, bad in ((0, 4), (100, 9)):
+        shop_line.send(*({"id": number, "cents": int(number >= first + bad)} for number in range(first, first + 100)))
+        flows = shop_line.flows()
+        flows["bronze.events"].step(1000)
+        if bad == 4:
+            assert flows[ORDERS].step(1000) is not None
+    with pytest.raises(ContractViolation, match=r"refused 13 of 200 rows over 1 min \(6.5 %, limit 5 %\)") as refused:
+        flows[ORDERS].step(1000)
+    assert refused.value.why == "'is paid' does not hold in 13 rows; contract orders 2.1.0 requires it"
 
 
 def test_an_expectation_with_fail_stops_the_batch(line: Make, tmp_path: Path) -> None:

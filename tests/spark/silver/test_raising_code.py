@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+import pandas as pd
 import pytest
 from silver_line import SilverLine, balanced
 
@@ -47,6 +48,25 @@ def in_python(events: DataFrame) -> DataFrame:
     return events.withColumn("cents", cents("cents"))
 
 
+def in_pandas(events: DataFrame) -> DataFrame:
+    from pyspark.sql.functions import pandas_udf
+
+    @pandas_udf("bigint")
+    def cents(texts: pd.Series) -> pd.Series:
+        return texts.astype("int64")
+
+    return events.withColumn("cents", cents("cents"))
+
+
+def in_frames(events: DataFrame) -> DataFrame:
+    def counted(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        for frame in frames:
+            yield frame.assign(cents=frame["cents"].astype("int64"))
+
+    lode = events.schema["_lode"].dataType.simpleString()
+    return events.mapInPandas(counted, f"id bigint, cents bigint, _lode {lode}")
+
+
 def in_sql(events: DataFrame) -> DataFrame:
     return events.selectExpr("id", "cast(cents AS bigint) AS cents", "_lode")
 
@@ -76,13 +96,21 @@ def test_a_row_that_raises_is_a_dead_letter_and_the_batch_goes_on(line: Make) ->
     assert item == (13, 1700000000123469, 35)
 
 
-def test_a_bad_cast_in_sql_is_a_dead_letter(line: Make) -> None:
-    shop_line = line(shop(in_sql))
+@pytest.mark.parametrize(
+    ("worth", "said"), [(in_sql, "CAST_INVALID_INPUT"), (in_pandas, "ValueError:"), (in_frames, "ValueError:")]
+)
+def test_one_bad_row_among_many_is_a_dead_letter_however_the_code_is_written(
+    line: Make, worth: Callable[[DataFrame], DataFrame], said: str
+) -> None:
+    shop_line = line(shop(worth))
     shop_line.send(*[{"id": number, "cents": "x" if number == 3 else "5"} for number in range(8)])
     flows = shop_line.flows()
-    shop_line.run({name: flows[name] for name in ("bronze.events", "silver.orders")})
-    ((reasons,),) = shop_line.rows(DEAD, "reasons")
-    assert "CAST_INVALID_INPUT" in reasons[0]
+    done = shop_line.run({name: flows[name] for name in ("bronze.events", "silver.orders")})
+    ((reasons, offset),) = shop_line.rows(DEAD, "reasons", "offset")
+    assert said in reasons[0]
+    assert offset == 3
+    assert shop_line.column("silver.orders", "id") == [0, 1, 2, 4, 5, 6, 7]
+    assert balanced(done["silver.orders"])
 
 
 def test_code_that_raises_on_every_row_stops_with_the_users_traceback_first(line: Make) -> None:

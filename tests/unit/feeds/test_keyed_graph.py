@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lodestream import Kafka, Pipeline
 from lodestream.contracts import Record, column
-from lodestream.engine.keyed import keyed, leader, refused_unique, row_keys, silver_way
+from lodestream.engine.keyed import keyed, leader, row_keys, silver_way
+from lodestream.engine.unfit import unfit
 from lodestream.errors import DeclarationError
 
 
@@ -115,18 +117,59 @@ class Customers(Record):
 
 def test_unique_is_refused_where_it_cannot_be_enforced_with_the_place_where_it_can() -> None:
     pipeline = declared(contract=Customers, sequence_by="at")
-    assert refused_unique(pipeline.graph(), pipeline.graph()["silver.orders"]) is None
+    assert unfit(pipeline.graph(), pipeline.graph()["silver.orders"]) is None
 
     @pipeline.silver(contract=Customers)
     def customers(orders: Any) -> Any:
         return orders
 
     graph = pipeline.graph()
-    refused = refused_unique(graph, graph["silver.customers"])
+    refused = unfit(graph, graph["silver.customers"])
     assert refused is not None
     assert "silver.customers cannot keep mail unique" in refused.what
     assert refused.fix == "state it in the contract of silver.orders, where the rows arrive"
     graph = declared(contract=Customers, sequence_by="at", history=True).graph()
-    versions = refused_unique(graph, graph["silver.orders"])
+    versions = unfit(graph, graph["silver.orders"])
     assert versions is not None
     assert "every version" in (versions.why or "")
+
+
+@pytest.mark.parametrize(
+    ("options", "why", "fix"),
+    [
+        ({}, "it only grows", "give silver.orders keys= and sequence_by=, and look it up in a second table"),
+        ({"keys": "id", "sequence_by": "at"}, "not read again", "in a second Silver table that follows silver.orders"),
+    ],
+)
+def test_a_correction_needs_a_table_that_can_look_everything_up_again(
+    options: dict[str, Any], why: str, fix: str, tmp_path: Path
+) -> None:
+    (tmp_path / "zones.csv").write_text("zone,name\n")
+    pipeline = Pipeline("shop")
+    pipeline.bronze("orders_raw", Kafka("orders"))
+    pipeline.reference("zones", str(tmp_path / "zones.csv"), keys="zone")
+
+    @pipeline.silver(corrected_by="zones", **options)
+    def orders(orders_raw: Any, zones: Any) -> Any:
+        return orders_raw.join(zones, "zone")
+
+    graph = pipeline.graph()
+    refused = unfit(graph, graph["silver.orders"])
+    assert refused is not None
+    assert why in (refused.why or "")
+    assert fix in (refused.fix or "")
+
+
+def test_a_correction_names_a_table_that_is_looked_up(tmp_path: Path) -> None:
+    (tmp_path / "zones.csv").write_text("zone,name\n")
+    for wrong, said in (("orders_raw", "is in the table anyway"), ("zone", "did you mean zones?")):
+        pipeline = Pipeline("shop")
+        pipeline.bronze("orders_raw", Kafka("orders"))
+        pipeline.reference("zones", str(tmp_path / "zones.csv"), keys="zone")
+
+        @pipeline.silver(corrected_by=wrong)
+        def orders(orders_raw: Any, zones: Any) -> Any:
+            return orders_raw.join(zones, "zone")
+
+        with pytest.raises(DeclarationError, match=said.replace("?", r"\?")):
+            pipeline.graph()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 
 from pyspark.sql import DataFrame
@@ -11,7 +12,7 @@ from pyspark.sql.types import BooleanType, LongType, StructField, StructType
 
 from lodestream.contracts.quoting import name as quoted
 from lodestream.errors import DeclarationError
-from lodestream.flows.flow import Span
+from lodestream.flows.flow import Batch, Span
 from lodestream.flows.judge import CARRIED, Judge
 from lodestream.flows.keyed.batch import KeyedBatch
 from lodestream.flows.keyed.flow import HIDDEN, KeyedFlow
@@ -21,6 +22,8 @@ from lodestream.flows.usercode import transform
 from lodestream.sources.changes import KeyedChanges
 from lodestream.tables.feed import BATCH, ORDER, WEIGHT
 from lodestream.tables.find import MOST_KEYS
+from lodestream.tables.publish import Base
+from lodestream.tables.snapshot import Stamp
 
 _ROW, _THERE = "_row", "_there"
 
@@ -40,9 +43,31 @@ class DerivedFlow(KeyedFlow):
         return next(one for one in self.sources if isinstance(one, KeyedChanges))
 
     def judged(self, frames: Mapping[str, DataFrame], span: Span) -> KeyedBatch:
-        last = last_changes(frames[self.driving], self.keys)
+        feed, news = frames[self.driving], None
+        if self._looks_up_again(span):
+            place = span.to[self.driving]
+            span = replace(span, rows=span.rows + self.followed.rows_at(place))
+            self._tuning.fit(span.rows)
+            news = feed.select(*map(quoted, self.keys))
+            # The rows that have not changed stand before every change.
+            rows = self.followed.now(place).withColumns({WEIGHT: lit(1), BATCH: lit(-1).cast("bigint")})
+            feed = feed.unionByName(rows)
+        last = last_changes(feed, self.keys)
         there = {**frames, self.driving: last.where(_THERE).select(f"{_ROW}.*")}
-        return DerivedBatch(self, there, span, self.catch_up(), last)
+        return DerivedBatch(self, there, span, self.catch_up(), last, news)
+
+    def _looks_up_again(self, span: Span) -> bool:
+        """Whether a lookup that corrects stored rows has changed since they were made."""
+        known = [span.since[one] for one in self.corrected if one in span.since]
+        return any(place["snapshot"] is not None for place in known) and any(
+            span.since[one] != span.to[one] for one in self.corrected
+        )
+
+    def _stamp(self, base: Base, span: Span, batch: Batch, decision: str | None) -> Stamp:
+        """A lookup changes seldom: how old the rows are is told by the input that is followed."""
+        stamp = super()._stamp(base, span, batch, decision)
+        moment = self.followed.asof(span.to[self.driving]) if self.corrected and self.driving in span.to else None
+        return stamp if moment is None else replace(stamp, notes={**stamp.notes, "asof": f"{moment:.3f}"})
 
     def judged_shape(self) -> StructType:
         judged = self.judge.conformed(self.transformed(self._empty()))
@@ -71,10 +96,29 @@ class DerivedFlow(KeyedFlow):
 
 class DerivedBatch(KeyedBatch):
     def __init__(
-        self, flow: DerivedFlow, frames: Mapping[str, DataFrame], span: Span, level: Level, last: DataFrame
+        self,
+        flow: DerivedFlow,
+        frames: Mapping[str, DataFrame],
+        span: Span,
+        level: Level,
+        last: DataFrame,
+        news: DataFrame | None = None,
     ) -> None:
+        """`news` are the keys that changed, when the batch looks everything up again."""
         self._last = last
+        self._news = news
         super().__init__(flow, frames, span, level)
+        if news is not None and self.counts["dead"]:
+            self.counts = {**self.counts, "dead": self.letters().count()}
+
+    def letters(self) -> DataFrame:
+        """Of rows that were only looked up again, those that the table has had: the others have their letters."""
+        found = super().letters()
+        if self._news is None:
+            return found
+        keys = list(self._keyed.keys)
+        had = self._keyed.lake.whole(self._keyed.name, self._at.state.id).select(*map(quoted, keys))
+        return found.join(self._news.unionByName(had).distinct(), keys, "left_semi")
 
     def changes(self, number: int) -> DataFrame:
         keys = list(self._keyed.keys)

@@ -10,6 +10,8 @@ from functools import cached_property
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
+from lodestream.contracts import Contract
+from lodestream.contracts.evolution import Step
 from lodestream.errors import NotOurTable
 from lodestream.flows.flow import Batch, Published, Span
 from lodestream.flows.judge import CARRIED, FILTERED, REASONS, WARNED
@@ -21,6 +23,7 @@ from lodestream.flows.shape import ddl_of
 from lodestream.flows.silver import SilverFlow
 from lodestream.tables.feed import BATCH, ORDER, WEIGHT, feed_of, found_by, marks_of
 from lodestream.tables.iceberg import IcebergStore
+from lodestream.tables.store import MAIN
 
 HIDDEN = frozenset((CARRIED, REASONS, FILTERED, WARNED))
 
@@ -103,6 +106,13 @@ class KeyedFlow(SilverFlow):
     @property
     def tables(self) -> Sequence[str]:
         return (self.feed, self.name)
+
+    def _evolve(self, wanted: Contract) -> Mapping[str, Sequence[Step]]:
+        taken = super()._evolve(wanted)
+        if taken[self.name]:
+            # Rows are read as of a snapshot, with its columns: without a newer one these would be the old ones.
+            self.lake.store(self.name).commit_empty(MAIN, {"lode.evolved": wanted.title})
+        return taken
 
     def empty(self, span: Span) -> Batch:
         self._behind = True

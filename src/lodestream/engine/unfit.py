@@ -1,0 +1,45 @@
+"""What a declaration asks of a table that a table of its kind cannot keep: refused before anything runs."""
+
+from __future__ import annotations
+
+from lodestream.engine.keyed import changes_by_key, declared_keys, leaders_of
+from lodestream.engine.project import contract_of
+from lodestream.errors import DeclarationError
+from lodestream.pipeline import Graph, Table
+from lodestream.pipeline.location import declaration_error
+
+
+def unfit(graph: Graph, table: Table) -> DeclarationError | None:
+    """Why the table cannot be as declared, and where that would work; None when it can."""
+    return _unique(graph, table) or _corrected(graph, table)
+
+
+def _unique(graph: Graph, table: Table) -> DeclarationError | None:
+    contract = contract_of(table)
+    columns = contract.unique_besides(declared_keys(table)) if contract and table.tier == "silver" else ()
+    leaders = leaders_of(graph, table) if columns and not table.is_reference else []
+    if not columns or not (table.history or leaders):
+        return None
+    why = "it keeps every version of a row, and a value may pass from one key to another"
+    fix = "take unique from its contract, and state it in that of a table without history"
+    if leaders:
+        why = f"a row that is refused here would be missing, while {leaders[0]} still has it"
+        fix = f"state it in the contract of {leaders[0]}, where the rows arrive"
+    return declaration_error(table.location, f"{table.name} cannot keep {', '.join(columns)} unique", why=why, fix=fix)
+
+
+def _corrected(graph: Graph, table: Table) -> DeclarationError | None:
+    """Only a table that follows a keyed one can: that one has every row as it is now, to look up again."""
+    if not table.corrected_by or leaders_of(graph, table):
+        return None
+    what = f"{table.name} cannot be corrected by {', '.join(table.corrected_by)}"
+    followed = graph.streams(table.name)[0]
+    if changes_by_key(table):
+        why = f"its rows are made from the events in {followed}, which are not read again"
+        fix = f"look it up in a second Silver table that follows {table.name}, and say corrected_by there"
+    else:
+        why = "it only grows: a row that is stored is never changed"
+        fix = f"give {followed} keys= and sequence_by=, so that it has a change feed which this table can follow"
+        if graph[followed].tier == "bronze":
+            fix = f"give {table.name} keys= and sequence_by=, and look it up in a second table that follows it"
+    return declaration_error(table.location, what, why=why, fix=fix)

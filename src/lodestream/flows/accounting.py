@@ -1,0 +1,45 @@
+"""Whether every input row came out of declared code, and is published, a dead letter, filtered or a duplicate."""
+
+from __future__ import annotations
+
+import re
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.functions import col, count_distinct, struct
+from pyspark.sql.types import StructType
+
+from lodestream.errors import AuditFailed
+from lodestream.flows.judge import CARRIED
+
+EVENTS = "events"
+# Steps of a plan that give at most one row for each: all others may give several.
+_ONE_ROW = frozenset(
+    ("Project", "Filter", "SubqueryAlias", "View", "Window", "Sort", "Deduplicate", "LogicalRDD", "LocalRelation",
+     "Repartition", "RepartitionByExpression", "RebalancePartitions", "ResolvedHint", "GlobalLimit", "LocalLimit")
+)  # fmt: skip
+_COORDINATES = (("topic", "partition", "offset"), ("file", "row"))
+
+
+def multiplies(rows: DataFrame) -> bool:
+    """Whether a row of the inputs may become several, as far as the plan shows.
+
+    Then as many rows may come out as went in although some were dropped, and events are counted instead of rows.
+    """
+    tree = str(rows._jdf.queryExecution().analyzed().treeString())
+    steps = re.findall(r"^[\s:+\-]*'?(\w+)", tree, re.MULTILINE)
+    return not _ONE_ROW.issuperset(steps)
+
+
+def events(carried: object) -> list[Column]:
+    """An aggregate that counts the events which rows with this `_lode` came from; none where they have no place."""
+    names = set(carried.names) if isinstance(carried, StructType) else set()
+    place = next((known for known in _COORDINATES if names.issuperset(known)), None)
+    return [count_distinct(struct(*[col(f"{CARRIED}.{name}") for name in place])).alias(EVENTS)] if place else []
+
+
+def unaccounted(table: str, lost: int, rows: int) -> AuditFailed:
+    return AuditFailed(
+        f"{table}: {lost:,} of {rows:,} input rows are unaccounted for",
+        why="the function dropped rows that neither a filter nor the contract explains",
+        fix="declare the condition: filters={'name': 'rows to keep'}; explode_outer keeps an event that has no items",
+    )
