@@ -9,7 +9,7 @@ from pyspark.sql.functions import coalesce, col, expr, lead, lit, struct, when
 
 from lodestream.contracts.quoting import name as quoted
 from lodestream.flows.keyed.judge import GONE, PLACE
-from lodestream.flows.keyed.rows import fed, line, same_rows
+from lodestream.flows.keyed.rows import AT, at, fed, line, same_rows
 from lodestream.tables.feed import ORDER
 
 FROM, TO, CURRENT = "valid_from", "valid_to", "is_current"
@@ -51,7 +51,9 @@ def _borders(together: DataFrame, keys: Sequence[str]) -> DataFrame:
     """One row per key and moment: the newest change, the stored version, and the version that stands there now."""
     grouped = together.groupBy(*map(quoted, keys), FROM).agg(
         expr(f"max_by(struct({PLACE}, {_ROW}), {PLACE}) FILTER (WHERE {_SIDE} = {_CHANGE})").alias("_new"),
-        expr(f"max_by(struct({PLACE}, {_ROW}, {_WAS}), {PLACE}) FILTER (WHERE {_SIDE} = {_STORED})").alias("_old"),
+        expr(f"max_by(struct({PLACE}, {_ROW}, {_WAS}, {AT}), {PLACE}) FILTER (WHERE {_SIDE} = {_STORED})").alias(
+            "_old"
+        ),
         expr(f"max({PLACE}) FILTER (WHERE {_SIDE} = {_MARK})").alias("_mark"),
     )
     newer = expr(
@@ -87,7 +89,7 @@ def _weighted(decided: DataFrame, keys: Sequence[str], own: Sequence[str]) -> li
     marked = {**{key: col(quoted(key)) for key in keys}, FROM: col(FROM)}
     only_keys = struct(*[marked.get(one, lit(None).cast(kinds[one])).alias(one) for one in [*own, FROM, TO, CURRENT]])
     return [
-        when(existed & differs, line(-1, col(f"_old.{PLACE}"), col("_stored"))),
+        when(existed & differs, line(-1, col(f"_old.{PLACE}"), col("_stored"), col(f"_old.{AT}"))),
         when(stands & differs, line(1, place, col("_made"))),
         when(col("_newer") & (col("_same") | col(f"_new.{PLACE}.{GONE}")), line(0, col(f"_new.{PLACE}"), only_keys)),
     ]
@@ -100,5 +102,5 @@ def _side(
     was = until if until is not None else lit(None).cast(frame.select(moment).schema[0].dataType)
     return frame.select(
         *map(quoted, keys), lit(side).alias(_SIDE), moment.alias(FROM), row.alias(_ROW), place.alias(PLACE),
-        was.alias(_WAS),
+        was.alias(_WAS), at(frame).alias(AT),
     )  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, DataFrame, Observation
-from pyspark.sql.functions import col, collect_set, lit, size, when
+from pyspark.sql.functions import col, collect_set, lit, size, struct, when
 
 from lodestream.contracts.quoting import name as quoted
 from lodestream.errors import AuditFailed
@@ -16,7 +16,7 @@ from lodestream.flows.judged import JudgedBatch
 from lodestream.flows.keyed.floor import Floor, floor_of
 from lodestream.flows.keyed.follow import Level
 from lodestream.flows.keyed.judge import deletes
-from lodestream.flows.keyed.rows import upserted
+from lodestream.flows.keyed.rows import AT, upserted
 from lodestream.flows.shape import only_touched
 from lodestream.pipeline import Debezium
 from lodestream.tables.feed import BATCH
@@ -45,9 +45,9 @@ class KeyedBatch(JudgedBatch):
         rows = rows.withColumn(BATCH, lit(number).cast("bigint"))
         told = Observation()
         few = 2 * self.most <= MOST_KEYS
-        rows = rows.observe(told, *self._keyed.watch.columns(few=few))
+        rows = rows.observe(told, *self._keyed.watch.columns(few=few, at=AT)).drop(AT)
         self._keyed.lake.append(self._keyed.feed, rows, branch, properties)
-        self._keyed.written = self._keyed.watch.facts(told.get)
+        self._keyed.written = self._keyed.watch.facts(told.get, self._at.state.id)
 
     def rows(self, changes: DataFrame) -> DataFrame:
         """The feed rows that the changes make of what is stored."""
@@ -78,13 +78,7 @@ class KeyedBatch(JudgedBatch):
 
     def audit(self, snapshot: Snapshot) -> None:
         counts = self.counts
-        lost = self._span.rows - counts["in"]
-        if lost > 0 and self._flow.decode is not None:
-            raise AuditFailed(
-                f"{self._flow.name}: {lost:,} of {self._span.rows:,} input rows are unaccounted for",
-                why="the function dropped rows that neither a filter nor the contract explains",
-                fix="declare the condition: filters={'name': 'rows to keep'}",
-            )
+        self.account()
         if self._flow.limits is not None and snapshot.stamp is not None:
             self._flow.limits.check(self.judged, snapshot.stamp.batch, counts["in"], counts["dead"])
         if snapshot.added_rows > self.most_rows + (self._floor is not None):  # the floor is a row, too
@@ -115,6 +109,8 @@ class KeyedBatch(JudgedBatch):
             return None
         lake = self._keyed.lake
         rows = lake.whole(table, at.id, quick_look(at, lake.spark.sparkContext.defaultParallelism))
+        if table == self._keyed.name:
+            rows = rows.select("*", struct(col("_file").alias("file"), col("_pos").alias("pos")).alias(AT))
         return rows_of(self.near(rows), self._keyed.keys, changes, self.first_keys(changes))
 
     def near(self, rows: DataFrame) -> DataFrame:

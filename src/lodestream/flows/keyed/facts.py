@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.functions import col, collect_set, count_if, max, min, when
+from pyspark.sql.functions import col, collect_list, collect_set, count_if, max, min, when
 from pyspark.sql.types import DateType, IntegerType, LongType, StringType, StructType, TimestampNTZType, TimestampType
 
 from lodestream.contracts.quoting import name as quoted
@@ -16,6 +16,7 @@ from lodestream.flows.shape import partition_columns
 from lodestream.tables.feed import WEIGHT
 from lodestream.tables.find import MOST_KEYS
 from lodestream.tables.snapshot import Snapshot
+from lodestream.tables.swap import Place
 
 # Types whose values, as text, are literals again: of these a range can be told.
 _PREFIXES = {DateType: "DATE", TimestampType: "TIMESTAMP", TimestampNTZType: "TIMESTAMP_NTZ", StringType: ""}
@@ -26,7 +27,8 @@ _NUMBERS = (IntegerType, LongType)
 class Facts:
     """How many rows came, went and only mark a place.
 
-    Of those that went: the first key, when they are few, and between which values of the partition columns they lie.
+    Of those that went: the first key, when they are few, and between which values of the partition columns they lie;
+    and `places`, where they lay in the table as of its snapshot `state`, when a batch has just looked them up.
     """
 
     came: int = 0
@@ -34,6 +36,12 @@ class Facts:
     marks: int = 0
     replaced: tuple[object, ...] = ()
     within: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    places: tuple[Place, ...] = ()
+    state: int | None = None
+
+    def placed(self, state: int) -> bool:
+        """Whether it is known where each row that went lies in this very snapshot of the table."""
+        return self.state == state and len(self.places) == self.gone
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +61,7 @@ class FeedWatch:
                 found.append((one.column, _PREFIXES.get(kind)))
         return cls(key, tuple(partition_by), tuple(found))
 
-    def columns(self, *, few: bool) -> list[Column]:
+    def columns(self, *, few: bool, at: str | None = None) -> list[Column]:
         went = col(WEIGHT) < 0
         found = [
             count_if(col(WEIGHT) > 0).alias("came"),
@@ -65,15 +73,21 @@ class FeedWatch:
             found.append(min(value).cast("string").alias(f"low_{number}"))
             found.append(max(value).cast("string").alias(f"high_{number}"))
             found.append(count_if(went & col(quoted(name)).isNull()).alias(f"none_{number}"))
-        return [*found, collect_set(when(went, col(quoted(self.key)))).alias("replaced")] if few else found
+        if few:
+            found.append(collect_set(when(went, col(quoted(self.key)))).alias("replaced"))
+        if few and at:
+            found.append(collect_list(when(went, col(at))).alias("places"))
+        return found
 
-    def facts(self, told: Mapping[str, Any]) -> Facts:
+    def facts(self, told: Mapping[str, Any], state: int | None = None) -> Facts:
         within = {}
         for number, (name, prefix) in enumerate(self.spans):
             low, high = told[f"low_{number}"], told[f"high_{number}"]
             if low is not None and not told[f"none_{number}"]:  # a row without the value lies in no range
                 within[name] = (_literal(low, prefix), _literal(high, prefix))
-        return Facts(told["came"], told["gone"], told["marks"], tuple(told.get("replaced") or ()), within)
+        replaced, places = (tuple(told.get(name) or ()) for name in ("replaced", "places"))
+        places = tuple((one.file, one.pos) for one in places)
+        return Facts(told["came"], told["gone"], told["marks"], replaced, within, places, state)
 
     def look(self, rows: DataFrame, snapshot: Snapshot) -> Facts:
         if snapshot.added_rows == 0:

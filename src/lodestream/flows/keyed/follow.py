@@ -22,6 +22,7 @@ from lodestream.tables.lake import Lake
 from lodestream.tables.merge import merge_changes
 from lodestream.tables.publish import Base, Moved, Writer
 from lodestream.tables.snapshot import Snapshot, Stamp
+from lodestream.tables.swap import Swapper
 
 _MOST_TRIES = 20
 Write = Callable[[str, dict[str, str]], None]
@@ -60,6 +61,7 @@ class Follower:
         self._watch = watch
         self._state = Writer(state, run, alone=False)
         self._marks = Writer(marks, run, alone=False)
+        self._swapper = Swapper(lake, state)
         self._facts: dict[int, Facts] = {}
         self._state.sweep()
         self._marks.sweep()
@@ -114,7 +116,7 @@ class Follower:
         state = self._state.begin()
         if self._place(state) != after:
             raise Moved(self._table)  # a run beside us applies the same feed
-        self._publish(self._state, state, snapshot, self._change(snapshot, facts))
+        self._publish(self._state, state, snapshot, self._change(snapshot, facts, state.head))
         reach("apply.after", self._table)
 
     def _publish(self, writer: Writer, base: Base, snapshot: Snapshot, write: Write) -> None:
@@ -125,8 +127,11 @@ class Follower:
         marks = self._rows(snapshot).where(col(WEIGHT) == 0).select(*map(quoted, kept))
         return partial(self._lake.append, self._marks.store.name, marks)
 
-    def _change(self, snapshot: Snapshot, facts: Facts) -> Write:
+    def _change(self, snapshot: Snapshot, facts: Facts, head: int) -> Write:
         rows = self._rows(snapshot).where(col(WEIGHT) != 0).drop(BATCH)
+        if facts.gone and facts.placed(head) and self._swapper.able:
+            coming = rows.where(col(WEIGHT) > 0).drop(WEIGHT)
+            return partial(self._swapper.swap, coming if facts.came else None, facts.places)
         if facts.gone:
             # Few rows in one partition: ordering them then needs no shuffle.
             few = rows.coalesce(1) if facts.came + facts.gone <= SMALL else rows

@@ -13,6 +13,9 @@ from lodestream.flows.keyed.judge import GONE, PLACE
 from lodestream.tables.feed import ORDER, WEIGHT
 
 _SIDE, _ROW = "_side", "_row"
+# Where a stored row lies in the table: it goes with the row's -1, and is told, not written.
+AT = "_at"
+_NOWHERE = "struct<file:string,pos:bigint>"
 _CHANGE, _STORED, _MARK = 0, 1, 2
 
 
@@ -36,7 +39,7 @@ def upserted(
         together = together.unionByName(side)
     grouped = together.groupBy(*map(quoted, keys)).agg(
         expr(f"max_by(struct({PLACE}, {_ROW}), {PLACE}) FILTER (WHERE {_SIDE} = {_CHANGE})").alias("_new"),
-        expr(f"max_by(struct({PLACE}, {_ROW}), {PLACE}) FILTER (WHERE {_SIDE} = {_STORED})").alias("_old"),
+        expr(f"max_by(struct({PLACE}, {_ROW}, {AT}), {PLACE}) FILTER (WHERE {_SIDE} = {_STORED})").alias("_old"),
         expr(f"max({PLACE}) FILTER (WHERE {_SIDE} = {_MARK})").alias("_mark"),
     )
     newer = expr(
@@ -52,11 +55,20 @@ def fed(decided: DataFrame, weighted: Sequence[Column], columns: Sequence[str]) 
     """One row per weight that is not null."""
     lines = decided.select(explode(array_compact(array(*weighted))).alias("_line"))
     named = [col(f"_line.{_ROW}.{quoted(one)}").alias(one) for one in columns]
-    return lines.select(*named, col(f"_line.{PLACE}").alias(ORDER), col(f"_line.{WEIGHT}").alias(WEIGHT))
+    told = [col(f"_line.{PLACE}").alias(ORDER), col(f"_line.{WEIGHT}").alias(WEIGHT), col(f"_line.{AT}").alias(AT)]
+    return lines.select(*named, *told)
 
 
-def line(weight: int, place: Column, row: Column) -> Column:
-    return struct(lit(weight).alias(WEIGHT), place.alias(PLACE), row.alias(_ROW))
+def line(weight: int, place: Column, row: Column, at: Column | None = None) -> Column:
+    nowhere = lit(None).cast(_NOWHERE)
+    return struct(
+        lit(weight).alias(WEIGHT), place.alias(PLACE), row.alias(_ROW), (nowhere if at is None else at).alias(AT)
+    )
+
+
+def at(frame: DataFrame) -> Column:
+    """Where the rows of a frame lie; null when they are no stored ones."""
+    return col(AT) if AT in frame.columns else lit(None).cast(_NOWHERE)
 
 
 def same_rows(frame: DataFrame, one: str, other: str) -> Column:
@@ -72,14 +84,16 @@ def _weighted(keys: Sequence[str], columns: Sequence[str], grouped: DataFrame) -
         *[(col(quoted(one)) if one in keys else lit(None).cast(kinds[one])).alias(one) for one in columns]
     )
     return [
-        when(existed & ~col("_same"), line(-1, col(f"_old.{PLACE}"), col(f"_old.{_ROW}"))),
+        when(existed & ~col("_same"), line(-1, col(f"_old.{PLACE}"), col(f"_old.{_ROW}"), col(f"_old.{AT}"))),
         when(~gone & ~col("_same"), line(1, col(f"_new.{PLACE}"), col(f"_new.{_ROW}"))),
         when(gone | col("_same"), line(0, col(f"_new.{PLACE}"), only_keys)),
     ]
 
 
 def _side(frame: DataFrame, side: int, keys: Sequence[str], row: Column, place: Column) -> DataFrame:
-    return frame.select(*map(quoted, keys), lit(side).alias(_SIDE), row.alias(_ROW), place.alias(PLACE))
+    return frame.select(
+        *map(quoted, keys), lit(side).alias(_SIDE), row.alias(_ROW), place.alias(PLACE), at(frame).alias(AT)
+    )
 
 
 def _has_map(kind: DataType) -> bool:

@@ -1,0 +1,111 @@
+"""Swap rows at known places for new ones, in one commit: nothing of the table is read."""
+
+from __future__ import annotations
+
+import uuid
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from pyspark.sql import DataFrame
+
+from lodestream.tables.iceberg import IcebergStore
+from lodestream.tables.jvm import catalog_errors
+from lodestream.tables.lake import Lake
+
+Place = tuple[str, int]
+# From this format version on, deletes are bitmaps that must take over what earlier ones hold: a MERGE does that.
+_BITMAPS = 3
+
+
+class _Home(NamedTuple):
+    """The partition that a data file lies in."""
+
+    spec: int
+    partition: Any
+    name: str
+
+    @classmethod
+    def of(cls, file: Any) -> _Home:
+        partition = file.partition()
+        return cls(file.specId(), partition, str(partition))
+
+
+class Swapper:
+    """Remembers in which partition each file lies: files never move, so a look at the table is rarely needed."""
+
+    def __init__(self, lake: Lake, store: IcebergStore) -> None:
+        self._lake = lake
+        self._store = store
+        self._homes: dict[str, _Home] = {}
+
+    @property
+    def able(self) -> bool:
+        return int(self._jvm.org.apache.iceberg.TableUtil.formatVersion(self._store.table)) < _BITMAPS
+
+    def swap(self, rows: DataFrame | None, places: Iterable[Place], branch: str, properties: Mapping[str, str]) -> None:
+        """Take away the rows at `places`, as of the branch's head, and add `rows`."""
+        with catalog_errors(f"applying changes to {self._store.name}"):
+            table = self._store.table
+            delta = table.newRowDelta().toBranch(branch)
+            for file in self._written(table, rows) if rows is not None else ():
+                self._homes[file.location()] = _Home.of(file)
+                delta.addRows(file)
+            for file in self._deletes(table, branch, places):
+                delta.addDeletes(file)
+            for key, value in properties.items():
+                delta.set(key, value)
+            delta.commit()
+
+    def _written(self, table: Any, rows: DataFrame) -> list[Any]:
+        """Data files that no snapshot has yet: as compaction does it, Spark writes and leaves the commit to us."""
+        spark = self._jvm.org.apache.iceberg.spark
+        cache, coordinator = spark.SparkTableCache.get(), spark.FileRewriteCoordinator.get()
+        group = str(uuid.uuid4())
+        cache.add(group, table)
+        try:
+            rows.write.format("iceberg").mode("append").save(group)
+            return list(coordinator.fetchNewFiles(table, group))
+        finally:
+            cache.remove(group)
+            coordinator.clearRewrite(table, group)
+
+    def _deletes(self, table: Any, branch: str, places: Iterable[Place]) -> list[Any]:
+        """One delete file for each partition, not for each data file: spread changes touch many of these."""
+        ordered = sorted(places)
+        self._learn(table, branch, {file for file, _ in ordered})
+        homes: dict[tuple[int, str], _Home] = {}
+        inside: dict[tuple[int, str], list[Place]] = defaultdict(list)
+        for place in ordered:
+            home = self._homes[place[0]]
+            homes[home.spec, home.name] = home
+            inside[home.spec, home.name].append(place)
+        return [self._delete_file(table, homes[one], some) for one, some in inside.items()]
+
+    def _learn(self, table: Any, branch: str, files: set[str]) -> None:
+        if files <= self._homes.keys():
+            return
+        tasks = table.newScan().useRef(branch).planFiles()
+        try:
+            for task in tasks.iterator():
+                self._homes[task.file().location()] = _Home.of(task.file())
+        finally:
+            tasks.close()
+
+    def _delete_file(self, table: Any, home: _Home, places: Iterable[Place]) -> Any:
+        iceberg = self._jvm.org.apache.iceberg
+        spec, parquet = table.specs().get(home.spec), iceberg.FileFormat.PARQUET
+        names = iceberg.io.OutputFileFactory.builderFor(table, 0, 0).format(parquet).suffix("deletes").build()
+        factory = iceberg.data.GenericFileWriterFactory.Builder(table).deleteFileFormat(parquet).build()
+        writer = factory.newPositionDeleteWriter(names.newOutputFile(spec, home.partition), spec, home.partition)
+        delete = iceberg.deletes.PositionDelete.create()
+        try:
+            for file, position in places:
+                writer.write(delete.set(file, position))
+        finally:
+            writer.close()
+        return writer.toDeleteFile()
+
+    @property
+    def _jvm(self) -> Any:
+        return self._lake.spark._jvm
