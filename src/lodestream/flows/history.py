@@ -57,7 +57,7 @@ class HistoryBatch(KeyedBatch):
 
     def rows(self, changes: DataFrame) -> DataFrame:
         flow = self._keyed
-        known = self.stored(changes, flow.name, self._at.state)
+        known = self.known(changes)
         marks = self.stored(changes, flow.marks, self._at.marks)
         return versioned(changes, known, marks, flow.keys, flow.own)
 

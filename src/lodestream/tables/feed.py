@@ -19,7 +19,9 @@ BATCH = "_batch"
 # and there the filters of all other partitions cost more than the rows.
 _SPREAD, _TOGETHER = 512 * 1024, 2 * 1024 * 1024
 _BYTES_PER_FILTER_BYTE = 32
+# A file's footer lists its row groups, and is read as a whole for any one of them.
 _FINDING = {
+    "write.target-file-size-bytes": str(32 * 1024 * 1024),
     "write.merge.mode": "merge-on-read",
     "write.merge.distribution-mode": "none",
 }

@@ -12,7 +12,7 @@ from lodestream.contracts.quoting import name as quoted
 from lodestream.tables.snapshot import Snapshot
 
 # Values of these types are the same as literals, so a filter on them loses no row.
-_EXACT = (ByteType, ShortType, IntegerType, LongType, StringType, DateType)
+EXACT = (ByteType, ShortType, IntegerType, LongType, StringType, DateType)
 # Iceberg holds lists up to this length against the ranges of files and row groups; longer ones it lets pass.
 _MOST_LISTED = 200
 MOST_KEYS = 4_000
@@ -34,7 +34,7 @@ def among(column: str, values: Sequence[object], kind: DataType) -> str | None:
 
     `column` is SQL. Sorted, so that each part of the list covers a narrow range of a sorted table.
     """
-    if not values or len(values) > MOST_KEYS or not isinstance(kind, _EXACT):
+    if not values or len(values) > MOST_KEYS or not isinstance(kind, EXACT):
         return None
     ordered = sorted(values)  # type: ignore[type-var]
     lists = [ordered[start : start + _MOST_LISTED] for start in range(0, len(ordered), _MOST_LISTED)]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import Column, DataFrame, Observation, Row
 from pyspark.sql.functions import col, collect_set, lit, size, struct, when
 
 from lodestream.contracts.quoting import name as quoted
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from lodestream.flows.keyed.flow import KeyedFlow
 
 _LISTED = "keys"
+# A row without a day lies in no range of days, and more ranges than this are as slow as none.
+_MOST_DAYS = 62
 
 
 class KeyedBatch(JudgedBatch):
@@ -45,14 +48,15 @@ class KeyedBatch(JudgedBatch):
         rows = rows.withColumn(BATCH, lit(number).cast("bigint"))
         told = Observation()
         few = 2 * self.most <= MOST_KEYS
-        rows = rows.observe(told, *self._keyed.watch.columns(few=few, at=AT)).drop(AT)
+        entry = self._keyed.addresses.entry() if self._keyed.addresses else None
+        rows = rows.observe(told, *self._keyed.watch.columns(few=few, at=AT, entry=entry)).drop(AT)
         self._keyed.lake.append(self._keyed.feed, rows, branch, properties)
         self._keyed.written = self._keyed.watch.facts(told.get, self._at.state.id)
 
     def rows(self, changes: DataFrame) -> DataFrame:
         """The feed rows that the changes make of what is stored."""
         flow = self._keyed
-        known = self.stored(changes, flow.name, self._at.state)
+        known = self.known(changes)
         marks = self.stored(changes, flow.marks, self._at.marks)
         return upserted(changes, known, marks, flow.keys, flow.columns)
 
@@ -109,9 +113,25 @@ class KeyedBatch(JudgedBatch):
             return None
         lake = self._keyed.lake
         rows = lake.whole(table, at.id, quick_look(at, lake.spark.sparkContext.defaultParallelism))
-        if table == self._keyed.name:
-            rows = rows.select("*", struct(col("_file").alias("file"), col("_pos").alias("pos")).alias(AT))
-        return rows_of(self.near(rows), self._keyed.keys, changes, self.first_keys(changes))
+        return rows_of(self.near(rows), self._keyed.keys, changes, self.first_keys())
+
+    def known(self, changes: DataFrame) -> DataFrame | None:
+        """The table's own rows of the changed keys, and where they lie."""
+        at, lake = self._at.state, self._keyed.lake
+        if at.total_rows == 0 or self.most == 0:
+            return None
+        rows = lake.whole(self._keyed.name, at.id, quick_look(at, lake.spark.sparkContext.defaultParallelism))
+        rows = self.near(rows.select("*", struct(col("_file").alias("file"), col("_pos").alias("pos")).alias(AT)))
+        listed = self.listed
+        directory = self._keyed.directory_at(at) if listed else None
+        if directory is None:
+            return rows_of(rows, self._keyed.keys, changes, self.first_keys())
+        there, days = directory.find([one["hash"] for one in listed])
+        firsts = {one["first"] for one, found in zip(listed, there, strict=True) if found}
+        if not firsts:
+            return None
+        rows = directory.addresses.on(rows, days) if len(days) <= _MOST_DAYS else rows
+        return rows_of(rows, self._keyed.keys, changes, list(firsts))
 
     def near(self, rows: DataFrame) -> DataFrame:
         """Rows in the partitions of the batch, when these are part of the key; otherwise a key may lie anywhere."""
@@ -121,10 +141,20 @@ class KeyedBatch(JudgedBatch):
 
     def measures(self) -> list[Column]:
         first = when((size(REASONS) == 0) & col(FILTERED).isNull(), col(quoted(self._keyed.keys[0])))
-        listed = [collect_set(first).alias(_LISTED)] if self._span.rows <= MOST_KEYS else []
+        both = when(first.isNotNull(), struct(*self.listing(first)))
+        listed = [collect_set(both).alias(_LISTED)] if self._span.rows <= MOST_KEYS else []
         return [*super().measures(), *listed]
 
-    def first_keys(self, changes: DataFrame) -> list[object]:
+    def first_keys(self) -> list[object]:
         """The values of the first key column, when they are few; a truncate touches every key."""
+        return list({one["first"] for one in self.listed})
+
+    def listing(self, first: Column) -> list[Column]:
+        addresses = self._keyed.addresses
+        return [first.alias("first"), (addresses.hash() if addresses else lit(None).cast("bigint")).alias("hash")]
+
+    @cached_property
+    def listed(self) -> list[Row]:
+        """The first column and the hash of each changed key, when they are few and a truncate touches no others."""
         few = self._span.rows <= MOST_KEYS and not (self._floor is not None and self._floor.moved)
         return list(self._seen[_LISTED]) if few else []

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql.functions import col, expr, lit, struct
 from pyspark.sql.types import BooleanType, LongType, StructField, StructType
 
@@ -141,10 +141,11 @@ class DerivedBatch(KeyedBatch):
     def near(self, rows: DataFrame) -> DataFrame:
         return rows  # rows that are gone lie in no partition of the batch
 
-    def first_keys(self, changes: DataFrame) -> list[object]:
+    @cached_property
+    def listed(self) -> list[Row]:
         if self.most > MOST_KEYS:
             return []
-        return [row[0] for row in self._last.select(quoted(self._keyed.keys[0])).distinct().collect()]
+        return self._last.select(*self.listing(col(quoted(self._keyed.keys[0])))).distinct().collect()
 
 
 def last_changes(feed: DataFrame, keys: tuple[str, ...]) -> DataFrame:

@@ -28,7 +28,8 @@ class Facts:
     """How many rows came, went and only mark a place.
 
     Of those that went: the first key, when they are few, and between which values of the partition columns they lie;
-    and `places`, where they lay in the table as of its snapshot `state`, when a batch has just looked them up.
+    and `places`, where they lay in the table as of its snapshot `state`, when a batch has just looked them up. Of those
+    that came: their `entries` in the directory of keys, when they are few.
     """
 
     came: int = 0
@@ -38,6 +39,7 @@ class Facts:
     within: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     places: tuple[Place, ...] = ()
     state: int | None = None
+    entries: tuple[int, ...] = ()
 
     def placed(self, state: int) -> bool:
         """Whether it is known where each row that went lies in this very snapshot of the table."""
@@ -61,7 +63,7 @@ class FeedWatch:
                 found.append((one.column, _PREFIXES.get(kind)))
         return cls(key, tuple(partition_by), tuple(found))
 
-    def columns(self, *, few: bool, at: str | None = None) -> list[Column]:
+    def columns(self, *, few: bool, at: str | None = None, entry: Column | None = None) -> list[Column]:
         went = col(WEIGHT) < 0
         found = [
             count_if(col(WEIGHT) > 0).alias("came"),
@@ -77,6 +79,8 @@ class FeedWatch:
             found.append(collect_set(when(went, col(quoted(self.key)))).alias("replaced"))
         if few and at:
             found.append(collect_list(when(went, col(at))).alias("places"))
+        if few and entry is not None:
+            found.append(collect_list(when(col(WEIGHT) > 0, entry)).alias("entries"))
         return found
 
     def facts(self, told: Mapping[str, Any], state: int | None = None) -> Facts:
@@ -87,7 +91,8 @@ class FeedWatch:
                 within[name] = (_literal(low, prefix), _literal(high, prefix))
         replaced, places = (tuple(told.get(name) or ()) for name in ("replaced", "places"))
         places = tuple((one.file, one.pos) for one in places)
-        return Facts(told["came"], told["gone"], told["marks"], replaced, within, places, state)
+        entries = tuple(told.get("entries") or ())
+        return Facts(told["came"], told["gone"], told["marks"], replaced, within, places, state, entries)
 
     def look(self, rows: DataFrame, snapshot: Snapshot) -> Facts:
         if snapshot.added_rows == 0:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from pyspark.sql import DataFrame
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from lodestream.contracts import Contract
 from lodestream.contracts.evolution import Step
@@ -16,15 +16,22 @@ from lodestream.errors import NotOurTable
 from lodestream.flows.flow import Batch, Published, Span
 from lodestream.flows.judge import CARRIED, FILTERED, REASONS, WARNED
 from lodestream.flows.keyed.batch import KeyedBatch
+from lodestream.flows.keyed.directory import FEWEST_ROWS, MOST_ROWS, Addresses, KeyDirectory
+from lodestream.flows.keyed.evolving import evolve_keys, widen
 from lodestream.flows.keyed.facts import Facts, FeedWatch
 from lodestream.flows.keyed.follow import Follower, Level
 from lodestream.flows.keyed.judge import PLACE, KeyedJudge
 from lodestream.flows.shape import ddl_of
-from lodestream.flows.silver import SilverFlow
-from lodestream.tables.feed import BATCH, ORDER, WEIGHT, feed_of, found_by, marks_of
+from lodestream.flows.silver import Edits, SilverFlow
+from lodestream.tables.feed import BATCH, ORDER, WEIGHT, feed_of, found_by, marks_of, position_in
 from lodestream.tables.iceberg import IcebergStore
+from lodestream.tables.snapshot import Snapshot
 from lodestream.tables.store import MAIN
 
+# A directory of the keys takes a look at every one: not for a run that comes once.
+_CALM = 3
+# What a history adds to the columns; its rows are told apart by the first.
+FROM, TO = "valid_from", "valid_to"
 HIDDEN = frozenset((CARRIED, REASONS, FILTERED, WARNED))
 
 
@@ -38,6 +45,8 @@ class KeyedFlow(SilverFlow):
     written: Facts | None = None  # what the last batch wrote to the feed
     _follower: Follower | None = None
     _behind = True
+    _directory: KeyDirectory | None = None
+    _calm = 0
 
     @cached_property
     def feed(self) -> str:
@@ -60,6 +69,25 @@ class KeyedFlow(SilverFlow):
     @cached_property
     def watch(self) -> FeedWatch:
         return FeedWatch.over(self.identity[0], self.table.partition_by, self.lake.whole(self.name).schema)
+
+    @cached_property
+    def addresses(self) -> Addresses | None:
+        return Addresses.over(self.keys, self.table.partition_by, self.lake.whole(self.name).schema)
+
+    def directory_at(self, state: Snapshot) -> KeyDirectory | None:
+        """The keys of the table at this snapshot; made once a few small batches have come in a row."""
+        if self._directory is not None and self._directory.state == state.id:
+            return self._directory
+        self._directory = None
+        self._calm += 1
+        if self.addresses and self._calm >= _CALM and FEWEST_ROWS <= state.total_rows <= MOST_ROWS:
+            self._tuning.fit(state.total_rows)
+            try:
+                self._directory = KeyDirectory(self.addresses, self.lake.whole(self.name, state.id), state.id)
+            finally:
+                self._tuning.fit(0)
+            self._calm = 0
+        return self._directory
 
     @property
     def judges(self) -> bool:
@@ -84,7 +112,9 @@ class KeyedFlow(SilverFlow):
         marks = self._open(self.marks, f"{keys}, {place}", (), {})
         if self.contract is not None:
             self._evolve(self.contract)
-            feed.refresh()
+            evolve_keys(self.lake, self.marks, self.contract, self.keys)
+        self._widen(shape)
+        feed.refresh()
         self._follower = Follower(
             self.lake, self.run, self.lake.store(self.feed), state, marks, self.identity, self.watch
         )
@@ -110,9 +140,29 @@ class KeyedFlow(SilverFlow):
     def _evolve(self, wanted: Contract) -> Mapping[str, Sequence[Step]]:
         taken = super()._evolve(wanted)
         if taken[self.name]:
-            # Rows are read as of a snapshot, with its columns: without a newer one these would be the old ones.
-            self.lake.store(self.name).commit_empty(MAIN, {"lode.evolved": wanted.title})
+            self._renew()
         return taken
+
+    def _widen(self, shape: StructType) -> None:
+        """Places, and what a history adds, are of the types that `sequence_by` has now."""
+        named = {ORDER: shape[PLACE].dataType, **{field.name: field.dataType for field in shape}}
+        own = [name for name in named if name in (ORDER, FROM, TO)]
+        wanted = StructType([StructField(name, named[name]) for name in own])
+        widened = [widen(self.lake, table, wanted) for table in (*self.tables, self.marks)]
+        if any(widened):
+            self._renew()
+
+    def _renew(self) -> None:
+        # Rows are read as of a snapshot, with its columns: without a newer one these would be the old ones.
+        self.lake.store(self.name).commit_empty(MAIN, {"lode.evolved": "true"})
+
+    def _reread(self, edits: Edits) -> None:
+        before = self.contract
+        super()._reread(edits)
+        if self._writer is not None and self.contract != before:
+            for derived in ("columns", "own", "watch", "addresses"):
+                self.__dict__.pop(derived, None)
+            self.create()
 
     def empty(self, span: Span) -> Batch:
         self._behind = True
@@ -125,11 +175,22 @@ class KeyedFlow(SilverFlow):
         began = time.perf_counter()
         level = self.follower.catch_up({published.snapshot: self.written} if published and self.written else {})
         self._behind = False
+        self._note(published, level)
         seconds = time.perf_counter() - began
         if published is None:
             return self._caught_up(level, seconds) if level.steps else None
         total = published.seconds["total"] + seconds
         return replace(published, seconds={**published.seconds, "apply": seconds, "total": total})
+
+    def _note(self, published: Published | None, level: Level) -> None:
+        """The directory follows a batch of ours, when nothing else happened to the table; else it is made anew."""
+        facts, directory = self.written, self._directory
+        if published is None or facts is None or directory is None or len(facts.entries) != facts.came:
+            return
+        place = position_in(level.state, self.feed)
+        ours = place is not None and place["snapshot"] == published.snapshot
+        if ours and facts.state == directory.state == level.state.parent:
+            directory.follow(facts.entries, level.state.id)
 
     def adopt(self) -> Published:
         raise NotOurTable(

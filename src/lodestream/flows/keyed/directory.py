@@ -1,0 +1,98 @@
+"""Which keys a table holds and on which days they lie, in memory: a new key then costs no search in any file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.functions import coalesce, col, expr, lit, to_date, unix_date, xxhash64
+from pyspark.sql.types import DateType, StructType, TimestampNTZType, TimestampType
+
+from lodestream.contracts.quoting import name as quoted
+from lodestream.flows.shape import partition_columns
+from lodestream.tables.find import EXACT
+
+# Eight bytes a row: beyond this many the table is searched with the filters of its files.
+MOST_ROWS = 20_000_000
+# Below, a search costs no more than asking here.
+FEWEST_ROWS = 50_000
+_DAY, _HASH = 0xFFFF_FFFF, -0x1_0000_0000
+_NO_DAY = -(2**31)
+Entries = NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """How rows are noted: half a hash of the key, and the day of the column that the table is partitioned by."""
+
+    keys: tuple[tuple[str, str], ...]
+    day: str | None
+
+    @classmethod
+    def over(cls, keys: Sequence[str], partition_by: Sequence[str], schema: StructType) -> Addresses | None:
+        """None when equal keys might have different hashes, as numbers that are no whole ones do."""
+        kinds = {field.name: field.dataType for field in schema}
+        if not all(isinstance(kinds[key], EXACT) for key in keys):
+            return None
+        days = [
+            one.column
+            for one in partition_columns(partition_by, schema.names)
+            if isinstance(kinds[one.column], (DateType, TimestampType, TimestampNTZType))
+        ]
+        return cls(tuple((key, kinds[key].simpleString()) for key in keys), days[0] if days else None)
+
+    def hash(self) -> Column:
+        return xxhash64(*[col(quoted(key)).cast(kind) for key, kind in self.keys]).bitwiseAND(lit(_HASH))
+
+    def entry(self) -> Column:
+        if self.day is None:
+            return self.hash()
+        day = coalesce(unix_date(to_date(col(quoted(self.day)))), lit(_NO_DAY)).cast("bigint")
+        return self.hash().bitwiseOR(day.bitwiseAND(lit(_DAY)))
+
+    def on(self, rows: DataFrame, days: Sequence[int]) -> DataFrame:
+        """The rows of these days, as entries tell them: Iceberg skips the files of all others."""
+        if self.day is None or not days:
+            return rows
+        kind = rows.schema[self.day].dataType.simpleString()
+        verdict = lit(False)
+        for day in days:
+            start, end = (f"CAST(date_from_unix_date({one}) AS {kind})" for one in (day, day + 1))
+            inside = f"{quoted(self.day)} >= {start} AND {quoted(self.day)} < {end}"
+            verdict = verdict | (col(quoted(self.day)).isNull() if day == _NO_DAY else expr(inside))
+        return rows.where(verdict)
+
+
+class KeyDirectory:
+    """Holds at least every key of the table at snapshot `state`; keys that are gone stay, and cost a search."""
+
+    def __init__(self, addresses: Addresses, rows: DataFrame, state: int) -> None:
+        found = rows.select(addresses.entry().alias("entry")).toArrow().column("entry")
+        self._entries: Entries = np.unique(found.to_numpy().view(np.uint64))
+        self.addresses = addresses
+        self.state = state
+
+    def find(self, hashes: Sequence[int]) -> tuple[list[bool], list[int]]:
+        """Which of the hashes may be there, and the days on which they may lie."""
+        low = _unsigned(hashes)
+        first = np.searchsorted(self._entries, low)
+        last = np.searchsorted(self._entries, low | np.uint64(_DAY), side="right")
+        days: set[int] = set()
+        for start, end in zip(first, last, strict=True):
+            days.update((self._entries[start:end] & np.uint64(_DAY)).astype(np.uint32).view(np.int32).tolist())
+        return (last > first).tolist(), sorted(days)
+
+    def follow(self, came: Iterable[int], state: int) -> None:
+        """The table has applied these rows as well, and is now at another snapshot."""
+        self.state = state
+        fresh = np.unique(_unsigned(list(came)))
+        at = np.searchsorted(self._entries, fresh)
+        known = self._entries[np.minimum(at, len(self._entries) - 1)] == fresh if len(self._entries) else at < 0
+        self._entries = np.insert(self._entries, at[~known], fresh[~known])
+
+
+def _unsigned(numbers: Sequence[int]) -> Entries:
+    return np.array(numbers, dtype=np.int64).view(np.uint64)
