@@ -59,7 +59,8 @@ def silver_way(graph: Graph, table: Table) -> tuple[str, str, str | None]:
     except DeclarationError as error:
         return "refused", error.why or error.what, error.fix
     if followed:
-        return "upsert", f"follows every change of {followed}", None
+        corrected = f", corrected by {', '.join(table.corrected_by)}" if table.corrected_by else ""
+        return "upsert", f"follows every change of {followed}{corrected}", None
     order = f"the last change by {', '.join(table.sequence_by) or 'arrival'}"
     return ("history", f"{order} ends the version before it", None) if table.history else (
         "upsert", f"{order} of each key wins", None

@@ -9,6 +9,7 @@ from pyspark.sql.functions import col, count_distinct, struct
 from pyspark.sql.types import StructType
 
 from lodestream.errors import AuditFailed
+from lodestream.flows.envelope import is_bronze
 from lodestream.flows.judge import CARRIED
 
 EVENTS = "events"
@@ -17,7 +18,8 @@ _ONE_ROW = frozenset(
     ("Project", "Filter", "SubqueryAlias", "View", "Window", "Sort", "Deduplicate", "LogicalRDD", "LocalRelation",
      "Repartition", "RepartitionByExpression", "RebalancePartitions", "ResolvedHint", "GlobalLimit", "LocalLimit")
 )  # fmt: skip
-_COORDINATES = (("topic", "partition", "offset"), ("file", "row"))
+# With the time, because a recreated topic counts from 0 again.
+_COORDINATES = (("topic", "partition", "offset", "timestamp"), ("file", "row"))
 
 
 def multiplies(rows: DataFrame) -> bool:
@@ -32,7 +34,8 @@ def multiplies(rows: DataFrame) -> bool:
 
 def events(carried: object) -> list[Column]:
     """An aggregate that counts the events which rows with this `_lode` came from; none where they have no place."""
-    names = set(carried.names) if isinstance(carried, StructType) else set()
+    # Rows of another table may carry such columns as well, and several of them those of one event.
+    names = set(carried.names) if isinstance(carried, StructType) and is_bronze(carried) else set()
     place = next((known for known in _COORDINATES if names.issuperset(known)), None)
     return [count_distinct(struct(*[col(f"{CARRIED}.{name}") for name in place])).alias(EVENTS)] if place else []
 
