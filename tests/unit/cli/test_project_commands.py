@@ -57,6 +57,19 @@ def test_plan_exits_2_when_a_border_is_broken(lode, project):
     assert "fix: " in ended.out
 
 
+def test_plan_exits_2_when_a_forced_strategy_cannot_be_proven(lode, project):
+    declared = (project / "pipeline.py").read_text()
+    forced = declared.replace('sql="gold/daily_revenue.sql"', 'sql="gold/daily_revenue.sql", strategy="delta"')
+    (project / "pipeline.py").write_text(forced)
+    assert lode("--project", project, "plan").code == 0  # sums of rows: as asked
+    query = "SELECT ordered_at, max(amount) AS most FROM silver.orders GROUP BY ordered_at"
+    (project / "gold" / "daily_revenue.sql").write_text(query)
+    ended = lode("--project", project, "plan")
+    assert ended.code == 2
+    assert "gold.daily_revenue asks for strategy 'delta', which cannot be proven" in ended.out
+    assert "max(orders.amount) is not a sum over its rows" in ended.out
+
+
 def test_plan_starts_nothing(lode, project):
     lode("--project", project, "plan")
     assert not (project / ".lode").exists()
