@@ -1,7 +1,7 @@
 """Whether an upsert costs what changes, not what is stored: the same changes into ever larger tables.
 
 benchmarks/upserts.py --json                       0.1, 1 and 10 million rows, ours beside the stock way
-benchmarks/upserts.py --sizes 10000,100000 --json  smaller
+benchmarks/upserts.py --rows 10000,100000 --json   smaller
 
 Two tables are measured. `dated` is partitioned by day and grows because time passes; its updates and deletes are of the
 last three days. `undated` has no partitions, and its updates and deletes are of any row. Keys are random in both.
@@ -39,52 +39,50 @@ CASES = (Case("dated", "days(day)", 3 * A_DAY), Case("undated", "", 2**62))
 
 
 @click.command()
-@click.option("--sizes", default="100000,1000000,10000000", show_default=True, help="Stored rows, smallest first.")
+@click.option("--rows", "sizes", default="100000,1000000,10000000", show_default=True, help="Stored, smallest first.")
 @click.option("--changes", default=1000, show_default=True, help="Changes in a batch.")
-@click.option("--batches", default=15, show_default=True, help="Batches into each table; the first third warms up.")
-@click.option("--stock-batches", default=3, show_default=True, help="Batches of the stock way; 0 leaves it out.")
+@click.option("--rounds", default=18, show_default=True, help="Batches into each table; the first third warms up.")
+@click.option("--stock-rounds", default=3, show_default=True, help="Batches of the stock way; 0 leaves it out.")
 @click.option("--only", default="", help="One of the two tables: dated or undated.")
 @click.option("--json", "as_json", is_flag=True, help="Print one object on standard output.")
-def main(sizes: str, changes: int, batches: int, stock_batches: int, only: str, as_json: bool) -> None:
+def main(sizes: str, changes: int, rounds: int, stock_rounds: int, only: str, as_json: bool) -> None:
     found: dict[str, list[dict[str, Any]]] = {}
     with tempfile.TemporaryDirectory(prefix="lode-upserts-") as folder:
         for case in CASES:
             if only in ("", case.name):
                 roots = {rows: Path(folder) / case.name / str(rows) for rows in map(int, sizes.split(","))}
-                found[case.name] = measured(case, roots, changes, batches, stock_batches)
+                found[case.name] = measured(case, roots, changes, rounds, stock_rounds)
     result = summed(found, changes)
     print(json.dumps(result) if as_json else told(result))
 
 
-def measured(
-    case: Case, roots: dict[int, Path], changes: int, batches: int, stock_batches: int
-) -> list[dict[str, Any]]:
+def measured(case: Case, roots: dict[int, Path], changes: int, rounds: int, stock_rounds: int) -> list[dict[str, Any]]:
     """The tables take turns, so that whatever else the machine does slows all of them."""
     ours: dict[int, Ours] = {}
     stock: dict[int, Stock] = {}
     for rows, root in roots.items():
         root.mkdir(parents=True)
         ours[rows] = Ours(root, rows, case.reach, changes, case.partition_by)
-        if stock_batches:  # now: a new session takes the catalog of the one that was started last
+        if stock_rounds:  # now: a new session takes the catalog of the one that was started last
             stock[rows] = Stock(ours[rows].spark, rows, case.reach, changes, case.partition_by)
         say(f"{case.name}, {rows:,} rows: filled")
-    took = in_turn({rows: one.batch for rows, one in ours.items()}, batches)
+    took = in_turn({rows: one.batch for rows, one in ours.items()}, rounds)
     result = [{"rows": rows, "ours": settled(took[rows])} for rows in roots]
     for one in ours.values():
         one.check()
-    if stock_batches:
-        took = in_turn({rows: one.batch for rows, one in stock.items()}, stock_batches)
+    if stock_rounds:
+        took = in_turn({rows: one.batch for rows, one in stock.items()}, stock_rounds)
         for one in result:
             one["stock"] = settled(took[one["rows"]])
     return result
 
 
-def in_turn(ways: dict[int, Callable[[], dict[str, float]]], batches: int) -> dict[int, list[dict[str, float]]]:
+def in_turn(ways: dict[int, Callable[[], dict[str, float]]], rounds: int) -> dict[int, list[dict[str, float]]]:
     took: dict[int, list[dict[str, float]]] = {rows: [] for rows in ways}
-    for number in range(batches):
+    for number in range(rounds):
         for rows, batch in ways.items():
             took[rows].append(batch())
-        say(f"  batch {number + 1} of {batches}: " + ", ".join(f"{took[rows][-1]['total']:.2f} s" for rows in ways))
+        say(f"  batch {number + 1} of {rounds}: " + ", ".join(f"{took[rows][-1]['total']:.2f} s" for rows in ways))
     return took
 
 
