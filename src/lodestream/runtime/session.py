@@ -25,6 +25,7 @@ from lodestream.errors import RuntimeMissing
 from lodestream.runtime.cache import cache_dir
 from lodestream.runtime.catalogs import catalog_settings, needs_s3, refuse_lost_catalog, sqlite_file
 from lodestream.runtime.class_archive import ClassArchive
+from lodestream.runtime.inline_commits import commit_inline
 from lodestream.runtime.jars import ensure_jars
 from lodestream.runtime.java import Java, find_java, java_environment, wrapped_home
 from lodestream.runtime.progress import Progress, SilentProgress
@@ -54,6 +55,8 @@ def start_session(config: Config, *, app_name: str, progress: Progress | None = 
             context = SparkContext(conf=_conf(settings), gateway=gateway)
         if is_local(config):
             _without_checksum_files(context)
+            if not needs_s3(config):
+                commit_inline(context._jvm)
     _log.info("spark.started master=%s ms=%d", context.master, (time.monotonic() - started) * 1000)
     return SparkSession(context)
 

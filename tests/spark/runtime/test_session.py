@@ -52,3 +52,9 @@ def test_the_session_is_local_quiet_and_in_utc(spark: SparkSession):
     assert conf.get("spark.ui.enabled") == "false"
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
     assert spark.sparkContext.master.startswith("local[")
+
+
+def test_local_commits_take_no_naps(spark: SparkSession):
+    pools = spark._jvm.org.apache.iceberg.util.ThreadPools
+    task = spark._jvm.java.util.concurrent.Executors.callable(spark._jvm.java.lang.Thread())
+    assert pools.getWorkerPool().submit(task).isDone()
