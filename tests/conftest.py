@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from lodestream.config import Config
 
@@ -19,6 +21,11 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 TIERS = ("unit", "spark", "stack", "chaos")
+
+# `HYPOTHESIS_PROFILE=long` for a search that takes its time.
+settings.register_profile("short", max_examples=40, deadline=None)
+settings.register_profile("long", max_examples=2_000, deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "short"))
 
 
 def pytest_configure() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from fastavro import parse_schema, schemaless_writer
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lodestream.errors import DeclarationError, RegistryUnavailable
@@ -193,7 +193,6 @@ def test_a_schema_that_cannot_be_read_is_a_declaration_error() -> None:
 CODEC = codec_for(Avro(schema=json.dumps(V1)))
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.binary(max_size=80) | st.tuples(st.integers(0, len(MESSAGE)), st.binary(max_size=4)))
 def test_any_bytes_are_a_row_or_a_reason(value: bytes | tuple[int, bytes]) -> None:
     damaged = (

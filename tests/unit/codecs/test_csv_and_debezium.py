@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from fastavro import parse_schema, schemaless_writer
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lodestream.pipeline.decoders import Avro, Csv, Debezium, Json
@@ -137,7 +137,6 @@ def test_an_envelope_in_avro(read: Any) -> None:
     assert read(codec, [out.getvalue()]) == [{**ROW, "__op": "c", "__deleted": False, "__source_ts_ms": 1, "__lsn": 2}]
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.binary(max_size=40),
     st.recursive(

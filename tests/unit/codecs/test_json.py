@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lodestream.contracts.model import Field, Reading
@@ -215,19 +215,16 @@ CODEC = codec_for(Json(EVERYTHING))
 NAMES = [part.split()[0] for part in EVERYTHING.replace("<a:int,b:struct<c:string>>", "").split(", ")]
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.lists(st.none() | st.binary(max_size=60), max_size=5))
 def test_any_bytes_are_a_row_or_a_reason(values: list[bytes | None]) -> None:
     read(CODEC, *values)
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.dictionaries(st.sampled_from(NAMES) | st.text(max_size=4), ANY_JSON, max_size=8))
 def test_any_json_is_a_row_or_a_reason(event: dict[str, Any]) -> None:
     read(CODEC, json.dumps(event).encode())
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.floats(allow_nan=False, allow_infinity=False),
     st.integers(-(2**63), 2**63 - 1),

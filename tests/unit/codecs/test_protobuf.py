@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from google.protobuf.message_factory import GetMessageClass
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lodestream.errors import DeclarationError
@@ -142,7 +142,6 @@ def test_what_cannot_be_columns_is_a_declaration_error(tmp_path: Path) -> None:
 CODEC = ProtobufCodec(shape_of("id bigint, at timestamp, flag string"), message="taxi.Trip", descriptor=DESCRIPTOR)
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.binary(max_size=60))
 def test_any_bytes_are_a_row_or_a_reason(value: bytes) -> None:
     columns, errors = CODEC.decode(pa.array([value, message()[: len(value)] + value]))

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lodestream.contracts import (
@@ -182,7 +182,6 @@ def from_python(contract: Contract) -> Contract:
     return made
 
 
-@settings(max_examples=60, deadline=None)
 @given(contracts())
 def test_every_contract_survives_yaml_and_python(contract: Contract) -> None:
     assert check(contract) == []

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -16,8 +12,6 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from generator import ALL_DIRT, DeliveryFailed, events, fixed_rate, open_sender, real_time, stream
 from generator.__main__ import main
 from generator.month import MONTH_SECONDS
-
-EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "nyc_taxi"
 
 
 @pytest.fixture(scope="module")
@@ -136,20 +130,3 @@ def test_a_broker_that_does_not_answer_is_named_with_the_fix(monkeypatch):
 )
 def test_wrong_arguments_are_refused(arguments):
     assert CliRunner().invoke(main, ["--events", "1", *arguments]).exit_code == 2
-
-
-@pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_an_interrupt_ends_an_endless_stream_with_a_summary(unbuffered):
-    process = subprocess.Popen(
-        [sys.executable, "-m", "generator", "--mode", "rate", "--rate", "500", "--json"],
-        cwd=EXAMPLE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        bufsize=0,
-        env={**os.environ, "PYTHONPATH": "", "PYTHONUNBUFFERED": unbuffered},
-    )
-    first = process.stdout.readline()
-    process.terminate()
-    out, err = process.communicate(timeout=10)
-    assert process.returncode == 0
-    assert json.loads(err)["events"] == len((first + out).splitlines())

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lodestream.errors import ConfigError, SourceGap, SourceRecreated, SourceRewritten, SourceUnsettled
@@ -85,7 +85,6 @@ events = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(events)
 def test_every_file_is_read_exactly_once_in_any_order_and_any_slicing(story: list[tuple[str, int, Any]]) -> None:
     root = Path(tempfile.mkdtemp())
