@@ -64,4 +64,4 @@ class HistoryBatch(KeyedBatch):
     @property
     def most_rows(self) -> int:
         # A version is taken back and given again; the one before it ends earlier; and one may be a mark.
-        return 4 * self.most
+        return 4 * self.most * (1 + self.borders)

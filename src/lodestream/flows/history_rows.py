@@ -8,9 +8,10 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql.functions import coalesce, col, expr, lead, lit, struct, when
 
 from lodestream.contracts.quoting import name as quoted
-from lodestream.flows.keyed.judge import GONE, PLACE
+from lodestream.flows.keyed.judge import PLACE
 from lodestream.flows.keyed.rows import AT, at, fed, line, same_rows
 from lodestream.tables.feed import ORDER
+from lodestream.tables.order import GONE
 
 FROM, TO, CURRENT = "valid_from", "valid_to", "is_current"
 _SIDE, _ROW, _WAS = "_side", "_row", "_was"

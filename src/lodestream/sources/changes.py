@@ -13,6 +13,7 @@ from lodestream.sources.source import Position
 from lodestream.sources.table import AppendedRows, TableInput, WholeTable
 from lodestream.tables.feed import BATCH, ORDER, WEIGHT, applied, feed_of, state_at
 from lodestream.tables.lake import Lake
+from lodestream.tables.order import plain
 from lodestream.tables.snapshot import Snapshot
 
 
@@ -64,8 +65,8 @@ class KeyedChanges(TableInput):
 
     def now(self, to: Position) -> DataFrame:
         if to["snapshot"] is None:
-            return self._lake.whole(self.name).drop(ORDER).limit(0)
-        return self._lake.whole(self.name, self._state(to).id).drop(ORDER)
+            return plain(self._lake.whole(self.name)).limit(0)
+        return plain(self._lake.whole(self.name, self._state(to).id))
 
     def rows_at(self, to: Position) -> int:
         return 0 if to["snapshot"] is None else self._state(to).total_rows
@@ -88,4 +89,4 @@ class KeyedWhole(WholeTable):
     """All rows of a keyed table, as a lookup sees them."""
 
     def read(self, since: Position, to: Position) -> DataFrame:
-        return super().read(since, to).drop(ORDER)
+        return plain(super().read(since, to))

@@ -17,6 +17,7 @@ from lodestream.flows.bronze import BronzeFlow
 from lodestream.pipeline import load_pipeline
 from lodestream.sources.kafka import BRONZE_DDL
 from lodestream.tables.lake import Lake
+from lodestream.tables.order import plain
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -77,6 +78,6 @@ def test_trips_and_their_measures_follow_corrections_and_deletes(
     oracle = TaxiOracle.of(values)
     assert oracle.count("op = 'd'") > 100
     for name in ("trips", "trip_metrics"):
-        kept = lake.spark.table(f"lode.silver.{name}").drop("_lode")
+        kept = plain(lake.spark.table(f"lode.silver.{name}"))
         wanted = oracle.table(name, ", ".join(kept.columns))
         assert rows_by_id(kept.toArrow()) == rows_by_id(wanted)

@@ -22,6 +22,7 @@ from lodestream.flows.shape import only_touched
 from lodestream.pipeline import Debezium
 from lodestream.tables.feed import BATCH
 from lodestream.tables.find import MOST_KEYS, quick_look, rows_of
+from lodestream.tables.order import gathered
 from lodestream.tables.snapshot import PREFIX, Snapshot
 
 if TYPE_CHECKING:
@@ -85,12 +86,17 @@ class KeyedBatch(JudgedBatch):
         self.account()
         if self._flow.limits is not None and snapshot.stamp is not None:
             self._flow.limits.check(self.judged, snapshot.stamp.batch, counts["in"], counts["dead"])
-        if snapshot.added_rows > self.most_rows + (self._floor is not None):  # the floor is a row, too
+        if snapshot.added_rows > self.most_rows + self.borders:  # a truncate is a row, too
             raise AuditFailed(
                 f"{self._keyed.feed}: {snapshot.added_rows:,} rows were written for {self.most:,} changes",
                 why="the declared function gives other rows each time it runs (random values, the clock)",
                 fix="make the function depend on its inputs alone",
             )
+
+    @property
+    def borders(self) -> int:
+        """How many truncates each changed key is held against."""
+        return self._floor.rows if self._floor is not None else 0
 
     @property
     def most_rows(self) -> int:
@@ -102,7 +108,8 @@ class KeyedBatch(JudgedBatch):
         if not isinstance(flow.table.decode, Debezium):
             return None
         try:
-            return floor_of(self.judged, flow.lake.whole(flow.marks, at.id) if at.total_rows else None, flow.keys)
+            marks = flow.lake.whole(flow.marks, at.id) if at.total_rows else None
+            return floor_of(self.judged, marks, flow.keys, every=flow.table.history)
         except BaseException:
             self.release()  # as in the judging itself: the batch does not exist yet
             raise
@@ -121,7 +128,8 @@ class KeyedBatch(JudgedBatch):
         if at.total_rows == 0 or self.most == 0:
             return None
         rows = lake.whole(self._keyed.name, at.id, quick_look(at, lake.spark.sparkContext.defaultParallelism))
-        rows = self.near(rows.select("*", struct(col("_file").alias("file"), col("_pos").alias("pos")).alias(AT)))
+        rows = rows.select("*", struct(col("_file").alias("file"), col("_pos").alias("pos")).alias(AT))
+        rows = self.near(gathered(rows))
         listed = self.listed
         directory = self._keyed.directory_at(at) if listed else None
         if directory is None:

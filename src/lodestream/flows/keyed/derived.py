@@ -17,11 +17,12 @@ from lodestream.flows.judge import CARRIED, Judge
 from lodestream.flows.keyed.batch import KeyedBatch
 from lodestream.flows.keyed.flow import HIDDEN, KeyedFlow
 from lodestream.flows.keyed.follow import Level
-from lodestream.flows.keyed.judge import GONE, PLACE
+from lodestream.flows.keyed.judge import PLACE
 from lodestream.flows.usercode import transform
 from lodestream.sources.changes import KeyedChanges
-from lodestream.tables.feed import BATCH, ORDER, WEIGHT
+from lodestream.tables.feed import BATCH, WEIGHT
 from lodestream.tables.find import MOST_KEYS
+from lodestream.tables.order import GONE, plain
 from lodestream.tables.publish import Base
 from lodestream.tables.snapshot import Stamp
 
@@ -89,7 +90,7 @@ class DerivedFlow(KeyedFlow):
         return made.withColumn(CARRIED, struct(*map(quoted, made.columns)))  # a dead letter is then what was made
 
     def _empty(self) -> dict[str, DataFrame]:
-        frames = {name: self.lake.whole(name).drop(ORDER).limit(0) for name in self.inputs}
+        frames = {name: plain(self.lake.whole(name)).limit(0) for name in self.inputs}
         frames[self.driving] = self.carried(frames[self.driving])
         return frames
 

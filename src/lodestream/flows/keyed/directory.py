@@ -19,6 +19,8 @@ from lodestream.tables.find import EXACT
 MOST_ROWS = 20_000_000
 # Below, a search costs no more than asking here.
 FEWEST_ROWS = 50_000
+# So many are kept apart: putting a few among millions costs as much as putting many.
+_MOST_RECENT = 200_000
 _DAY, _HASH = 0xFFFF_FFFF, -0x1_0000_0000
 _NO_DAY = -(2**31)
 Entries = NDArray[np.uint64]
@@ -72,26 +74,28 @@ class KeyDirectory:
     def __init__(self, addresses: Addresses, rows: DataFrame, state: int) -> None:
         found = rows.select(addresses.entry().alias("entry")).toArrow().column("entry")
         self._entries: Entries = np.unique(found.to_numpy().view(np.uint64))
+        self._recent: Entries = self._entries[:0]
         self.addresses = addresses
         self.state = state
 
     def find(self, hashes: Sequence[int]) -> tuple[list[bool], list[int]]:
         """Which of the hashes may be there, and the days on which they may lie."""
         low = _unsigned(hashes)
-        first = np.searchsorted(self._entries, low)
-        last = np.searchsorted(self._entries, low | np.uint64(_DAY), side="right")
-        days: set[int] = set()
-        for start, end in zip(first, last, strict=True):
-            days.update((self._entries[start:end] & np.uint64(_DAY)).astype(np.uint32).view(np.int32).tolist())
-        return (last > first).tolist(), sorted(days)
+        there, days = np.zeros(len(low), dtype=np.bool_), set[int]()
+        for entries in (self._entries, self._recent):
+            first = np.searchsorted(entries, low)
+            last = np.searchsorted(entries, low | np.uint64(_DAY), side="right")
+            there |= last > first
+            for start, end in zip(first[last > first], last[last > first], strict=True):
+                days.update((entries[start:end] & np.uint64(_DAY)).astype(np.uint32).view(np.int32).tolist())
+        return there.tolist(), sorted(days)
 
     def follow(self, came: Iterable[int], state: int) -> None:
         """The table has applied these rows as well, and is now at another snapshot."""
         self.state = state
-        fresh = np.unique(_unsigned(list(came)))
-        at = np.searchsorted(self._entries, fresh)
-        known = self._entries[np.minimum(at, len(self._entries) - 1)] == fresh if len(self._entries) else at < 0
-        self._entries = np.insert(self._entries, at[~known], fresh[~known])
+        self._recent = np.union1d(self._recent, _unsigned(list(came)))
+        if len(self._recent) > _MOST_RECENT:
+            self._entries, self._recent = np.union1d(self._entries, self._recent), self._entries[:0]
 
 
 def _unsigned(numbers: Sequence[int]) -> Entries:

@@ -1,7 +1,8 @@
 """A truncated source: everything that happened before the truncate is gone, whenever it is told.
 
-A truncate names no key, so it is kept as a mark without one: the floor. Changes that stand below it lose, also changes
-of keys that nobody has heard of yet, because the partitions of a topic are read in any order.
+A truncate names no key, so it is kept as a mark without one. Changes that stand below the last one, the floor, lose,
+also changes of keys that nobody has heard of yet, because the partitions of a topic are read in any order. A table that
+keeps versions needs all of them: each truncate ends the versions of its own time.
 """
 
 from __future__ import annotations
@@ -12,28 +13,38 @@ from functools import reduce
 from operator import and_
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.functions import broadcast, col, lit
+from pyspark.sql.functions import broadcast, col, lit, size
 from pyspark.sql.functions import max as highest
 
 from lodestream.contracts.quoting import name as quoted
-from lodestream.flows.judge import FILTERED
+from lodestream.flows.judge import FILTERED, REASONS
 from lodestream.flows.keyed.judge import PLACE, TRUNCATE
 from lodestream.tables.feed import ORDER, WEIGHT
+
+_HERE = "_here"
 
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """`place` is one row; `moved` when a truncate of this very batch put it there."""
+    """`places` has a row for each truncate that counts; `fresh` are those of this very batch, if they change anything.
 
-    place: DataFrame
-    moved: bool
+    `rows` is how many places there are.
+    """
+
+    places: DataFrame
+    fresh: DataFrame | None
+    rows: int
+
+    @property
+    def moved(self) -> bool:
+        return self.fresh is not None
 
     def under(self, changes: DataFrame, table: DataFrame | None, keys: Sequence[str]) -> DataFrame:
-        """The changes, and a delete at the floor for each of their keys; of all keys in the table, when it moved."""
+        """The changes, and deletes at the floor for each of their keys; of all keys in the table, when it moved."""
         named = changes.select(*map(quoted, keys))
         if self.moved and table is not None:
             named = named.unionAll(table.select(*map(quoted, keys)))
-        deleted = named.distinct().crossJoin(broadcast(self.place))
+        deleted = named.distinct().crossJoin(broadcast(self.places))
         columns = [
             (col(quoted(field.name)) if field.name in (*keys, PLACE) else lit(None).cast(field.dataType)).alias(
                 field.name
@@ -43,22 +54,28 @@ class Floor:
         return changes.unionByName(deleted.select(*columns))
 
     def mark(self, feed_rows: DataFrame) -> DataFrame:
-        """The feed rows, and the floor among them when it moved."""
-        if not self.moved:
+        """The feed rows, and the truncates of this batch among them."""
+        if self.fresh is None:
             return feed_rows
         own: dict[str, Column] = {field.name: lit(None).cast(field.dataType) for field in feed_rows.schema}
         own |= {ORDER: col(PLACE), WEIGHT: lit(0)}
-        return feed_rows.unionByName(self.place.select(*[column.alias(name) for name, column in own.items()]))
+        return feed_rows.unionByName(self.fresh.select(*[column.alias(name) for name, column in own.items()]))
 
 
-def floor_of(judged: DataFrame, marks: DataFrame | None, keys: Sequence[str]) -> Floor | None:
-    """The newest truncate that the batch or the marks tell of."""
-    here = judged.where(col(FILTERED) == TRUNCATE).agg(highest(PLACE).alias(PLACE), lit(True).alias("here"))
-    both = here
+def floor_of(judged: DataFrame, marks: DataFrame | None, keys: Sequence[str], *, every: bool) -> Floor | None:
+    """The truncates that the batch and the marks tell of: the last one, or every one."""
+    placed = (col(FILTERED) == TRUNCATE) & (size(REASONS) == 0)
+    both = judged.where(placed).select(PLACE, lit(True).alias(_HERE))
     if marks is not None:
         keyless = reduce(and_, [col(quoted(key)).isNull() for key in keys])
-        both = here.unionAll(marks.where(keyless).agg(highest(ORDER).alias(PLACE), lit(False).alias("here")))
-    known = {row["here"]: row[PLACE] for row in both.collect() if row[PLACE] is not None}
-    if not known:
+        both = both.unionAll(marks.where(keyless).select(col(ORDER).alias(PLACE), lit(False).alias(_HERE)))
+    grouped = both.groupBy(PLACE).agg(highest(_HERE).alias(_HERE))
+    told = [(row[PLACE], row[_HERE]) for row in grouped.collect()]
+    if not told:
         return None
-    return Floor(both.agg(highest(PLACE).alias(PLACE)), moved=True in known)
+    if every:
+        fresh = grouped.where(_HERE).select(PLACE) if any(here for _, here in told) else None
+        return Floor(grouped.select(PLACE), fresh, len(told))
+    last = both.agg(highest(PLACE).alias(PLACE))
+    # An older truncate than the one that is known takes nothing away.
+    return Floor(last, last if max(told)[1] else None, 1)

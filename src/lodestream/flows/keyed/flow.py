@@ -25,6 +25,7 @@ from lodestream.flows.shape import ddl_of
 from lodestream.flows.silver import Edits, SilverFlow
 from lodestream.tables.feed import BATCH, ORDER, WEIGHT, feed_of, found_by, marks_of, position_in
 from lodestream.tables.iceberg import IcebergStore
+from lodestream.tables.order import parts, plain
 from lodestream.tables.snapshot import Snapshot
 from lodestream.tables.store import MAIN
 
@@ -64,7 +65,7 @@ class KeyedFlow(SilverFlow):
     @cached_property
     def columns(self) -> list[str]:
         """The table's own columns, as declared."""
-        return [one for one in self.lake.whole(self.name).columns if one != ORDER]
+        return plain(self.lake.whole(self.name)).columns
 
     @cached_property
     def watch(self) -> FeedWatch:
@@ -103,11 +104,12 @@ class KeyedFlow(SilverFlow):
     def create(self) -> IcebergStore:
         shape = self.judged_shape()
         place = f"`{ORDER}` {shape[PLACE].dataType.simpleString()}"
+        stored = ddl_of(StructType(self._parts(shape)))
         own = ddl_of(StructType([field for field in shape if field.name != PLACE]))
         found = self.unique.filters() if self.unique else {}
-        state = self._open(self.name, f"{own}, {place}", tuple(self.table.partition_by), found)
-        columns = ddl_of(self.lake.whole(self.name).schema)
-        feed = self.lake.open(self.feed, f"{columns}, `{WEIGHT}` INT, `{BATCH}` BIGINT")
+        state = self._open(self.name, f"{own}, {stored}", tuple(self.table.partition_by), found)
+        columns = ddl_of(plain(self.lake.whole(self.name)).schema)
+        feed = self.lake.open(self.feed, f"{columns}, {place}, `{WEIGHT}` INT, `{BATCH}` BIGINT")
         keys = ddl_of(StructType([field for field in shape if field.name in self.keys]))
         marks = self._open(self.marks, f"{keys}, {place}", (), {})
         if self.contract is not None:
@@ -147,10 +149,14 @@ class KeyedFlow(SilverFlow):
         """Places, and what a history adds, are of the types that `sequence_by` has now."""
         named = {ORDER: shape[PLACE].dataType, **{field.name: field.dataType for field in shape}}
         own = [name for name in named if name in (ORDER, FROM, TO)]
-        wanted = StructType([StructField(name, named[name]) for name in own])
+        wanted = StructType([*(StructField(name, named[name]) for name in own), *self._parts(shape)])
         widened = [widen(self.lake, table, wanted) for table in (*self.tables, self.marks)]
         if any(widened):
             self._renew()
+
+    def _parts(self, shape: StructType) -> list[StructField]:
+        place = shape[PLACE].dataType
+        return parts(place) if isinstance(place, StructType) else []
 
     def _renew(self) -> None:
         # Rows are read as of a snapshot, with its columns: without a newer one these would be the old ones.

@@ -20,6 +20,7 @@ from lodestream.tables.feed import BATCH, WEIGHT
 from lodestream.tables.iceberg import IcebergStore
 from lodestream.tables.lake import Lake
 from lodestream.tables.merge import merge_changes
+from lodestream.tables.order import spread
 from lodestream.tables.publish import Base, Moved, Writer
 from lodestream.tables.snapshot import Snapshot, Stamp
 from lodestream.tables.swap import Swapper
@@ -128,7 +129,7 @@ class Follower:
         return partial(self._lake.append, self._marks.store.name, marks)
 
     def _change(self, snapshot: Snapshot, facts: Facts, head: int) -> Write:
-        rows = self._rows(snapshot).where(col(WEIGHT) != 0).drop(BATCH)
+        rows = spread(self._rows(snapshot).where(col(WEIGHT) != 0).drop(BATCH))
         if facts.gone and facts.placed(head) and self._swapper.able:
             coming = rows.where(col(WEIGHT) > 0).drop(WEIGHT)
             return partial(self._swapper.swap, coming if facts.came else None, facts.places)

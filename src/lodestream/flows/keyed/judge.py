@@ -24,10 +24,10 @@ from pyspark.sql.types import StructType
 from lodestream.contracts.quoting import name as quoted
 from lodestream.errors import DeclarationError
 from lodestream.flows.judge import CARRIED, FILTERED, REASONS, Judge
+from lodestream.tables.order import GONE
 
 # A struct that compares as the changes of a key do; its last field says whether the change deletes.
 PLACE = "_place"
-GONE = "gone"
 # What Debezium sends beside rows, and what is counted of it: a tombstone repeats the delete before it.
 _OPERATION, _NOTICE = "__op", "_notice"
 TOMBSTONE, TRUNCATE = "tombstone", "truncate"

@@ -9,8 +9,9 @@ from pyspark.sql.functions import array, array_compact, col, explode, expr, lit,
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from lodestream.contracts.quoting import name as quoted
-from lodestream.flows.keyed.judge import GONE, PLACE
+from lodestream.flows.keyed.judge import PLACE
 from lodestream.tables.feed import ORDER, WEIGHT
+from lodestream.tables.order import GONE
 
 _SIDE, _ROW = "_side", "_row"
 # Where a stored row lies in the table: it goes with the row's -1, and is told, not written.
