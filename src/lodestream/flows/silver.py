@@ -15,6 +15,7 @@ from lodestream.contracts.evolution import Step
 from lodestream.contracts.thresholds import Tally
 from lodestream.errors import ContractError
 from lodestream.flows.accounting import multiplies
+from lodestream.flows.courtesy import Courtesy, put_up, take_down
 from lodestream.flows.dead import DeadLetters
 from lodestream.flows.envelope import EVENT, has_file_marks, records
 from lodestream.flows.evolving import evolve_table
@@ -34,7 +35,7 @@ from lodestream.sources.table import AppendedRows
 from lodestream.tables.evolving import spelt
 from lodestream.tables.iceberg import IcebergStore
 from lodestream.tables.lake import Lake
-from lodestream.tables.publish import Base, Writer
+from lodestream.tables.publish import Base, Moved, Writer
 
 Decoder = Callable[[DataFrame], DataFrame]
 
@@ -75,6 +76,8 @@ class SilverFlow(Flow):
         self.keys = table.keys or (contract.keys if contract else ())
         self.unique = Uniqueness.of(contract, self.keys)
         self._careful = False
+        self._courtesy = Courtesy()
+        self._usual = 0.0
         self._edits = edits
         self.unknown = UnknownFields(decode)
 
@@ -117,6 +120,14 @@ class SilverFlow(Flow):
         self._careful = True
         self.dead = DeadLetters(self.lake, self.name, self.run, guest=True)
 
+    def ask(self) -> None:
+        """Before an attempt of a guest: the run that keeps the table is asked to wait."""
+        put_up(self.writer.store, self.run)
+
+    def thank(self) -> None:
+        """After the attempts: nobody has to wait any more."""
+        take_down(self.writer.store, self.run)
+
     def leave(self) -> None:
         """After `visit`: nothing of the guest stays behind."""
         self.writer.store.drop(self.writer.branch)
@@ -144,8 +155,12 @@ class SilverFlow(Flow):
 
     def _run_batch(self, base: Base, span: Span, began: float, *, decision: str | None = None) -> Published:
         """A batch that is written in one pass is judged row by row after all when its code raises on a row."""
+        if self._courtesy.let_pass(self.writer.store, self._usual):
+            raise Moved(self.name)
         try:
-            return super()._run_batch(base, span, began, decision=decision)
+            published = super()._run_batch(base, span, began, decision=decision)
+            self._usual = published.seconds["total"]
+            return published
         except Exception as error:
             if self.judges or raised_by_row(error) is None or self.explain(error) is not None:
                 raise

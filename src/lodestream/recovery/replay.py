@@ -84,6 +84,8 @@ class Replay:
 
     def _share(self, number: int, of: int) -> int:
         for _ in range(_MOST_REDOS):
+            if not self._flow.steady:
+                self._flow.ask()  # what is judged now must still be true when it is published
             base = self._flow.writer.begin()
             letters = self._letters()
             events = letters.chosen(self._choice).where(in_bucket(number, of)).select(EVENT).distinct()
@@ -96,6 +98,7 @@ class Replay:
             except Moved:
                 continue
             finally:
+                self._flow.thank()
                 trial.release()
         raise _restless(self._flow.name)
 
@@ -103,6 +106,7 @@ class Replay:
         """Tried again as long as only the run beside us has moved the table, if what was judged stays true then."""
         batch = trial.batch()
         for attempt in range(_MOST_REDOS):
+            self._flow.ask()
             self._flow.dead.settle(self._flow.writer.store)
             base = self._flow.writer.begin()
             moved = base.place != before.place and not self._flow.steady

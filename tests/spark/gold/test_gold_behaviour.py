@@ -85,7 +85,7 @@ def test_a_batch_that_breaks_its_contract_is_not_published(line: Line) -> None:
     contract = Contract(
         "sums",
         "1.2.0",
-        (Field("k", "string", required=True), Field("s", "decimal(18,2)")),
+        (Field("k", "string", required=True), Field("s", "decimal(18,2)", unique=True)),
         keys=("k",),
         rules=(rule("not too much", "s < 10", "fail"), rule("some", "s > 1", "warn")),
     )
@@ -94,12 +94,13 @@ def test_a_batch_that_breaks_its_contract_is_not_published(line: Line) -> None:
     published = sums.step()
     assert published is not None
     assert published.rows["warned"] == 1
-    line.events.append([event(3, "a", "20.00"), event(4, None, "1.00")])
+    line.events.append([event(3, "a", "20.00"), event(4, None, "3.00")])
     with pytest.raises(ContractViolation) as refused:
         sums.step()
     assert refused.value.what == "gold.sums refused 2 of 3 rows in batch 2 (67 %, limit 0 %)"
     assert refused.value.why == (
-        "k is null in 1 row, 'not too much' does not hold in 1 row; contract sums 1.2.0 requires it"
+        "k is null in 1 row, 'not too much' does not hold in 1 row, s is not unique in 1 row; "
+        "contract sums 1.2.0 requires it"
     )
     assert "gold.sums.branch_failed_2" in (refused.value.fix or "")
     assert {row.k for row in sums.rows.collect()} == {"a", "b"}
