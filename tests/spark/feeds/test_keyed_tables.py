@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from lodestream.errors import AnotherWriter
 from lodestream.flows.keyed import batch as keyed_batch
 from lodestream.flows.keyed import derived as keyed_derived
 from lodestream.flows.keyed import facts as keyed_facts
-from lodestream.flows.keyed import flow as keyed_flow
+from lodestream.flows.keyed import keeper
 from lodestream.tables import find
 
 SEED = int(os.environ.get("LODE_FEED_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
@@ -53,7 +54,7 @@ def test_random_changes_in_random_batches_with_kills_equal_the_oracle(
     chance = random.Random(SEED)
     offsets = [0, 0, 0]
     points = chance.sample(POINTS, len(POINTS))
-    keep_directories(monkeypatch)
+    keep_directories(chance, monkeypatch)
     flows: dict[str, Any] | None = None
     for number in range(ROUNDS):
         for _ in range(chance.randrange(1, 4)):
@@ -127,10 +128,18 @@ def _weights(line: FeedLine) -> set[tuple[str, int]]:
     return {(row.id, row.weight) for row in line.rows(ITEMS)}
 
 
-def keep_directories(monkeypatch: pytest.MonkeyPatch) -> None:
+def keep_directories(chance: random.Random, monkeypatch: pytest.MonkeyPatch) -> None:
     """As large tables do, from the first batch on."""
-    monkeypatch.setattr(keyed_flow, "FEWEST_ROWS", 1)
-    monkeypatch.setattr(keyed_flow, "_CALM", 1)
+    monkeypatch.setattr(keeper, "FEWEST_ROWS", 1)
+    monkeypatch.setattr(keeper, "CALM", 1)
+    if chance.random() < 0.5:  # made at once, so that the very batch that asks for it uses it
+        monkeypatch.setattr(keeper, "beside", at_once)
+
+
+def at_once(make: Callable[[], Any]) -> Future[Any]:
+    made: Future[Any] = Future()
+    made.set_result(make())
+    return made
 
 
 def list_at_most(keys: int, monkeypatch: pytest.MonkeyPatch) -> None:

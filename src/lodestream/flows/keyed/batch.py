@@ -49,7 +49,7 @@ class KeyedBatch(JudgedBatch):
         rows = rows.withColumn(BATCH, lit(number).cast("bigint"))
         told = Observation()
         few = 2 * self.most <= MOST_KEYS
-        entry = self._keyed.addresses.entry() if self._keyed.addresses else None
+        entry = addresses.entry() if (addresses := self._keyed.directory.addresses) else None
         rows = rows.observe(told, *self._keyed.watch.columns(few=few, at=AT, entry=entry)).drop(AT)
         self._keyed.lake.append(self._keyed.feed, rows, branch, properties)
         self._keyed.written = self._keyed.watch.facts(told.get, self._at.state.id)
@@ -131,7 +131,7 @@ class KeyedBatch(JudgedBatch):
         rows = rows.select("*", struct(col("_file").alias("file"), col("_pos").alias("pos")).alias(AT))
         rows = self.near(gathered(rows))
         listed = self.listed
-        directory = self._keyed.directory_at(at) if listed else None
+        directory = self._keyed.directory.at(at) if listed else None
         if directory is None:
             return rows_of(rows, self._keyed.keys, changes, self.first_keys())
         there, days = directory.find([one["hash"] for one in listed])
@@ -158,7 +158,7 @@ class KeyedBatch(JudgedBatch):
         return list({one["first"] for one in self.listed})
 
     def listing(self, first: Column) -> list[Column]:
-        addresses = self._keyed.addresses
+        addresses = self._keyed.directory.addresses
         return [first.alias("first"), (addresses.hash() if addresses else lit(None).cast("bigint")).alias("hash")]
 
     @cached_property

@@ -71,12 +71,16 @@ class Addresses:
 class KeyDirectory:
     """Holds at least every key of the table at snapshot `state`; keys that are gone stay, and cost a search."""
 
-    def __init__(self, addresses: Addresses, rows: DataFrame, state: int) -> None:
-        found = rows.select(addresses.entry().alias("entry")).toArrow().column("entry")
-        self._entries: Entries = np.unique(found.to_numpy().view(np.uint64))
+    def __init__(self, addresses: Addresses, entries: NDArray[np.int64], state: int) -> None:
+        self._entries: Entries = np.unique(entries.view(np.uint64))
         self._recent: Entries = self._entries[:0]
         self.addresses = addresses
         self.state = state
+
+    @classmethod
+    def of(cls, addresses: Addresses, rows: DataFrame, state: int) -> KeyDirectory:
+        found = rows.select(addresses.entry().alias("entry")).toArrow().column("entry")
+        return cls(addresses, found.to_numpy(), state)
 
     def find(self, hashes: Sequence[int]) -> tuple[list[bool], list[int]]:
         """Which of the hashes may be there, and the days on which they may lie."""

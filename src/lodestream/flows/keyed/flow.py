@@ -16,21 +16,19 @@ from lodestream.errors import NotOurTable
 from lodestream.flows.flow import Batch, Published, Span
 from lodestream.flows.judge import CARRIED, FILTERED, REASONS, WARNED
 from lodestream.flows.keyed.batch import KeyedBatch
-from lodestream.flows.keyed.directory import FEWEST_ROWS, MOST_ROWS, Addresses, KeyDirectory
+from lodestream.flows.keyed.directory import Addresses
 from lodestream.flows.keyed.evolving import evolve_keys, widen
 from lodestream.flows.keyed.facts import Facts, FeedWatch
 from lodestream.flows.keyed.follow import Follower, Level
 from lodestream.flows.keyed.judge import PLACE, KeyedJudge
+from lodestream.flows.keyed.keeper import DirectoryKeeper
 from lodestream.flows.shape import ddl_of
 from lodestream.flows.silver import Edits, SilverFlow
 from lodestream.tables.feed import BATCH, ORDER, WEIGHT, feed_of, found_by, marks_of, position_in
 from lodestream.tables.iceberg import IcebergStore
 from lodestream.tables.order import parts, plain
-from lodestream.tables.snapshot import Snapshot
 from lodestream.tables.store import MAIN
 
-# A directory of the keys takes a look at every one: not for a run that comes once.
-_CALM = 3
 # What a history adds to the columns; its rows are told apart by the first.
 FROM, TO = "valid_from", "valid_to"
 HIDDEN = frozenset((CARRIED, REASONS, FILTERED, WARNED))
@@ -43,11 +41,10 @@ class KeyedFlow(SilverFlow):
     """
 
     steady = False
+    dedups = False
     written: Facts | None = None  # what the last batch wrote to the feed
     _follower: Follower | None = None
     _behind = True
-    _directory: KeyDirectory | None = None
-    _calm = 0
 
     @cached_property
     def feed(self) -> str:
@@ -72,23 +69,9 @@ class KeyedFlow(SilverFlow):
         return FeedWatch.over(self.identity[0], self.table.partition_by, self.lake.whole(self.name).schema)
 
     @cached_property
-    def addresses(self) -> Addresses | None:
-        return Addresses.over(self.keys, self.table.partition_by, self.lake.whole(self.name).schema)
-
-    def directory_at(self, state: Snapshot) -> KeyDirectory | None:
-        """The keys of the table at this snapshot; made once a few small batches have come in a row."""
-        if self._directory is not None and self._directory.state == state.id:
-            return self._directory
-        self._directory = None
-        self._calm += 1
-        if self.addresses and self._calm >= _CALM and FEWEST_ROWS <= state.total_rows <= MOST_ROWS:
-            self._tuning.fit(state.total_rows)
-            try:
-                self._directory = KeyDirectory(self.addresses, self.lake.whole(self.name, state.id), state.id)
-            finally:
-                self._tuning.fit(0)
-            self._calm = 0
-        return self._directory
+    def directory(self) -> DirectoryKeeper:
+        schema = self.lake.whole(self.name).schema
+        return DirectoryKeeper(self.lake, self.name, Addresses.over(self.keys, self.table.partition_by, schema))
 
     @property
     def judges(self) -> bool:
@@ -166,7 +149,7 @@ class KeyedFlow(SilverFlow):
         before = self.contract
         super()._reread(edits)
         if self._writer is not None and self.contract != before:
-            for derived in ("columns", "own", "watch", "addresses"):
+            for derived in ("columns", "own", "watch", "directory"):
                 self.__dict__.pop(derived, None)
             self.create()
 
@@ -181,22 +164,17 @@ class KeyedFlow(SilverFlow):
         began = time.perf_counter()
         level = self.follower.catch_up({published.snapshot: self.written} if published and self.written else {})
         self._behind = False
-        self._note(published, level)
+        if published is not None and self.written is not None and self._applied(level) == published.snapshot:
+            self.directory.follow(self.written, level.state)
         seconds = time.perf_counter() - began
         if published is None:
             return self._caught_up(level, seconds) if level.steps else None
         total = published.seconds["total"] + seconds
         return replace(published, seconds={**published.seconds, "apply": seconds, "total": total})
 
-    def _note(self, published: Published | None, level: Level) -> None:
-        """The directory follows a batch of ours, when nothing else happened to the table; else it is made anew."""
-        facts, directory = self.written, self._directory
-        if published is None or facts is None or directory is None or len(facts.entries) != facts.came:
-            return
+    def _applied(self, level: Level) -> int | None:
         place = position_in(level.state, self.feed)
-        ours = place is not None and place["snapshot"] == published.snapshot
-        if ours and facts.state == directory.state == level.state.parent:
-            directory.follow(facts.entries, level.state.id)
+        return None if place is None else int(place["snapshot"])
 
     def adopt(self) -> Published:
         raise NotOurTable(

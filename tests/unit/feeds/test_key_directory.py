@@ -1,0 +1,89 @@
+"""The directory of a table's keys: what is there is always found, and whatever else moved the table ends it."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from lodestream.flows.keyed import directory as directories
+from lodestream.flows.keyed import keeper as keepers
+from lodestream.flows.keyed.directory import Addresses, KeyDirectory
+from lodestream.flows.keyed.facts import Facts
+from lodestream.flows.keyed.keeper import DirectoryKeeper
+from lodestream.tables.snapshot import Snapshot
+
+ADDRESSES = Addresses((("id", "string"),), "day")
+rows = some.lists(some.tuples(some.integers(-(2**31), 2**31 - 1), some.integers(-(2**31), 2**31 - 1)), max_size=40)
+
+
+def entry(half: int, day: int) -> int:
+    return (half << 32) | (day & 0xFFFF_FFFF)
+
+
+@given(stored=rows, came=rows, others=rows)
+def test_every_row_that_is_there_is_found_on_its_day(stored: Any, came: Any, others: Any) -> None:
+    found = KeyDirectory(ADDRESSES, np.array([entry(*row) for row in stored], dtype=np.int64), 1)
+    found.follow([entry(*row) for row in came], 2)
+    held = {*stored, *came}
+    asked = [half for half, _ in [*held, *others]]
+    there, days = found.find([half << 32 for half in asked])
+    known = {half for half, _ in held}
+    assert there == [half in known for half in asked]
+    assert days == sorted({day for half, day in held if half in asked})
+
+
+def test_recent_rows_are_found_after_they_have_joined_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(directories, "_MOST_RECENT", 1)
+    found = KeyDirectory(ADDRESSES, np.array([entry(1, 5)], dtype=np.int64), 1)
+    found.follow([entry(2, 6), entry(3, 7)], 2)
+    assert found.find([1 << 32, 2 << 32, 4 << 32]) == ([True, True, False], [5, 6])
+
+
+def test_batches_that_are_applied_while_it_is_made_are_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    keeper, making = kept(monkeypatch)
+    assert keeper.at(snapshot(1)) is None
+    keeper.follow(Facts(came=1, state=1, entries=(entry(8, 1),)), snapshot(2, 1))
+    making.set_result(KeyDirectory(ADDRESSES, np.array([entry(7, 1)], dtype=np.int64), 1))
+    found = keeper.at(snapshot(2, 1))
+    assert found is not None
+    assert found.find([7 << 32, 8 << 32])[0] == [True, True]
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        Facts(came=1, state=9, entries=(1,)),  # made on another snapshot than the one before
+        Facts(came=2, state=1, entries=(1,)),  # too many rows to tell of each
+    ],
+)
+def test_a_snapshot_that_nobody_explained_ends_the_directory(facts: Facts, monkeypatch: pytest.MonkeyPatch) -> None:
+    keeper, making = kept(monkeypatch)
+    making.set_result(KeyDirectory(ADDRESSES, np.array([entry(7, 1)], dtype=np.int64), 1))
+    assert keeper.at(snapshot(1)) is not None
+    keeper.follow(facts, snapshot(2, 1))
+    monkeypatch.setattr(keepers, "CALM", 9)
+    assert keeper.at(snapshot(2, 1)) is None
+
+
+def test_a_directory_that_cannot_be_made_is_done_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    keeper, making = kept(monkeypatch)
+    making.set_exception(OSError("no memory"))
+    assert keeper.at(snapshot(1)) is None
+
+
+def kept(monkeypatch: pytest.MonkeyPatch) -> tuple[DirectoryKeeper, Future[KeyDirectory]]:
+    making: Future[KeyDirectory] = Future()
+    monkeypatch.setattr(keepers, "CALM", 1)
+    monkeypatch.setattr(keepers, "FEWEST_ROWS", 1)
+    monkeypatch.setattr(keepers, "beside", lambda make: making)
+    lake: Any = None  # not asked: the directory is made above
+    return DirectoryKeeper(lake, "silver.orders", ADDRESSES), making
+
+
+def snapshot(number: int, parent: int | None = None) -> Snapshot:
+    return Snapshot(number, parent, "append", 0, {"total-records": "100"})
