@@ -21,6 +21,8 @@ _KAFKA_PASSING = re.compile(
     # Spark's own words when a poll gave nothing in time.
     r"|java\.util\.concurrent\.TimeoutException: Cannot fetch record"
 )
+# What Iceberg and Hadoop say of a missing file; in a task's error, again as text.
+_FILE_GONE = re.compile(r"(org\.apache\.iceberg\.exceptions\.NotFoundException|java\.io\.FileNotFoundException): ")
 
 
 class Crashed(Final):
@@ -29,6 +31,10 @@ class Crashed(Final):
 
 class DiskFull(Transient):
     """No space left on a disk we write to."""
+
+
+class FileGone(Transient):
+    """A file was removed while a batch read it, as maintenance of a table may do; the next try reads its new state."""
 
 
 def explain(error: Exception, table: str) -> LodeError:
@@ -52,6 +58,13 @@ def explain(error: Exception, table: str) -> LodeError:
     known = translate(error, table)
     if known is not None:
         return known
+    gone = _FILE_GONE.search(text)
+    if gone is not None:
+        return FileGone(
+            f"{table}: a file that a batch was reading is gone",
+            why=_first_line(text[gone.start() :]),
+            fix="if it does not pass: keep snapshots longer than a batch takes, or restore the file",
+        )
     said = " ".join(str(error).split())
     why = f"{type(error).__name__}: {said}" if said else type(error).__name__
     fix = f"`lode events --table {table} --name flow.stopped --json` has the traceback"

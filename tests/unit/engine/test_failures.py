@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from lodestream.engine.failures import Crashed, DiskFull, explain
+from lodestream.engine.failures import Crashed, DiskFull, FileGone, explain
 from lodestream.errors import BrokerUnavailable, RegistryUnavailable, RuntimeMissing, SourceGap
 
 KAFKA = "org.apache.kafka.common.errors."
@@ -94,3 +94,12 @@ def test_our_own_errors_stay_as_they_are_and_resources_are_named() -> None:
     assert explain(gap, "t") is gap
     assert isinstance(explain(raised(("java.io.IOException", "No space left on device")), "t"), DiskFull)
     assert isinstance(explain(raised(("java.lang.OutOfMemoryError", "Java heap space")), "t"), RuntimeMissing)
+
+
+def test_a_file_that_maintenance_removed_under_a_batch_is_tried_again():
+    inside = (
+        "Job aborted: Lost task 0.0: org.apache.iceberg.exceptions.NotFoundException: File does not exist: /w/a.parquet"
+    )
+    found = explain(raised(("org.apache.spark.SparkException", inside)), "silver.trips")
+    assert isinstance(found, FileGone)
+    assert "a.parquet" in found.why
