@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 sys.path.insert(0, str(Path(__file__).parent))
 pytest.register_assert_rewrite("gold_line", "taxi_gold_oracle", "wire")
 
+from plan_executor import PlanExecutor  # noqa: E402
+
 Row = tuple[Any, ...]
 
 
-class Keeper:
+class Keeper(PlanExecutor):
     """Inputs as multisets of rows, and one Gold table that follows them."""
 
     def __init__(self, spark: SparkSession, plan: GoldPlan, infos: Mapping[str, InputInfo]) -> None:
@@ -55,28 +57,6 @@ class Keeper:
             self.now[name] = new
         self.show(feeds)
         self.publish({name for name, feed in feeds.items() if feed})
-
-    def publish(self, changed: set[str]) -> None:
-        plan = self.plan
-        lookups = changed & set(plan.on_lookup_change)
-        if plan.strategy == "full" or any(plan.on_lookup_change[name] == "full" for name in lookups):
-            self.store(plan.full_sql)
-        elif plan.strategy == "affected" or lookups:
-            self.replace_keys(changed)
-        else:
-            self.view("_lode_state", plan.unpack_sql)
-            self.view("_lode_delta", plan.delta_sql)
-            self.view("_lode_both", plan.both_sql)
-            self.view("_lode_folded", plan.fold_sql)
-            self.store(plan.store_sql)
-
-    def replace_keys(self, changed: set[str]) -> None:
-        if not changed:
-            return
-        self.view("_lode_keys", " UNION ".join(self.plan.affected_sql[name] for name in sorted(changed)))
-        same = " AND ".join(f"g.`{key}` <=> k.`{key}`" for key in self.plan.affected_keys)
-        kept = f"SELECT g.* FROM _lode_gold g LEFT ANTI JOIN _lode_keys k ON {same}"
-        self.store(f"{kept} UNION ALL {self.plan.recompute_sql}")
 
     def view(self, name: str, sql: str | None) -> None:
         self.spark.sql(sql or "").createOrReplaceTempView(name)

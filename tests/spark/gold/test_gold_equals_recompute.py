@@ -19,6 +19,7 @@ import pytest
 import sqlglot
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from plan_executor import PlanExecutor
 from sqlglot import exp
 
 from lodestream.pipeline.gold import GoldPlan, InputInfo, Strategy, analyse, feed_view, now_view
@@ -196,7 +197,7 @@ def database() -> duckdb.DuckDBPyConnection:
     return db
 
 
-class World:
+class World(PlanExecutor):
     """The inputs and one Gold table, kept by a plan the way an executor keeps it."""
 
     def __init__(self, plan: GoldPlan, sql: str) -> None:
@@ -232,29 +233,6 @@ class World:
                 self.fill(now_view(name), list(self.now[name].values()))
             self.fill(feed_view(name), feeds[name])
         self.publish({name for name in self.plan.inputs if feeds[name]})
-
-    def publish(self, changed: set[str]) -> None:
-        plan = self.plan
-        lookups = changed & set(plan.on_lookup_change)
-        if plan.strategy == "full" or any(plan.on_lookup_change[name] == "full" for name in lookups):
-            self.store(plan.full_sql)
-        elif plan.strategy == "affected" or lookups:
-            self.replace_keys(changed)
-        else:
-            self.view("_lode_state", plan.unpack_sql)
-            self.view("_lode_delta", plan.delta_sql)
-            self.view("_lode_both", plan.both_sql)
-            self.view("_lode_folded", plan.fold_sql)
-            self.store(plan.store_sql)
-
-    def replace_keys(self, changed: set[str]) -> None:
-        plan = self.plan
-        if not changed:
-            return
-        self.view("_lode_keys", " UNION ".join(plan.affected_sql[name] for name in sorted(changed)))
-        same = " AND ".join(f"g.{key} <=> k.{key}" for key in plan.affected_keys)
-        kept = f"SELECT g.* FROM _lode_gold g LEFT ANTI JOIN _lode_keys k ON {same}"
-        self.store(f"{kept} UNION ALL {plan.recompute_sql}")
 
     def gold(self) -> list[tuple[Any, ...]]:
         if self.plan.state_home == "table":
