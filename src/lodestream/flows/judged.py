@@ -7,8 +7,21 @@ from typing import TYPE_CHECKING
 
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Observation, Row, Window
-from pyspark.sql.functions import array, broadcast, col, count, count_if, lit, row_number, size, struct
+from pyspark.sql.functions import (
+    array,
+    broadcast,
+    col,
+    collect_set,
+    count,
+    count_if,
+    lit,
+    row_number,
+    size,
+    struct,
+    when,
+)
 
+from lodestream.contracts.quoting import name as quoted
 from lodestream.errors import AuditFailed
 from lodestream.failpoints import reach
 from lodestream.flows.accounting import EVENTS, events, unaccounted
@@ -19,6 +32,7 @@ from lodestream.flows.raising import Raising, raised_by_row
 from lodestream.flows.shape import only_touched, partition_columns, touched
 from lodestream.flows.suspects import alone, find_suspects, unsteady, without
 from lodestream.pipeline import Partition
+from lodestream.tables.find import MOST_KEYS, among
 from lodestream.tables.snapshot import Snapshot, Stamp
 
 if TYPE_CHECKING:
@@ -29,6 +43,7 @@ _MOST_IN_MEMORY = 50_000
 # Rows that raise are looked for this often: a second time when the first search has hidden others.
 _MOST_SEARCHES = 3
 _RANK, _KNOWN, _AGAIN = "_rank", "_known", "_again"
+_WANTED = "wanted"
 
 
 class JudgedBatch(Batch):
@@ -177,6 +192,7 @@ class JudgedBatch(Batch):
             *(events(judged.schema[CARRIED].dataType) if self._flow.accounts and self._flow.multiplies else []),
             *self._flow.unknown.aggregates(self._span.rows),
             *(self._flow.unique.values(self._span.rows, self.claiming()) if self._flow.unique else []),
+            *self._wanted(),
             *self.measures(),
         )
         return counted.collect()[0]
@@ -197,13 +213,22 @@ class JudgedBatch(Batch):
         """First position wins within the batch; a key that the table has already is a duplicate. Both are counted."""
         keys = list(self._flow.keys)
         first = Window.partitionBy(*keys).orderBy(*(self._positions or [lit(1)]))
-        stored = only_touched(self._flow.lake.whole(self._flow.name), self._partitions, self._seen).select(*keys)
+        stored = only_touched(self._flow.lake.whole(self._flow.name), self._partitions, self._seen)
+        values = list(self._seen[_WANTED]) if _WANTED in self._seen else []
+        listed = among(quoted(keys[0]), values, stored.schema[keys[0]].dataType)
+        stored = (stored.where(listed) if listed else stored).select(*keys)
         known = stored.join(broadcast(good.select(*keys)), keys, "left_semi").distinct().withColumn(_KNOWN, lit(True))
         ranked = good.withColumn(_RANK, row_number().over(first)).join(broadcast(known), keys, "left")
         again = (col(_RANK) > 1) | col(_KNOWN).isNotNull()
         self._duplicates = Observation()
         marked = ranked.withColumn(_AGAIN, again).observe(self._duplicates, count_if(col(_AGAIN)).alias("duplicates"))
         return marked.where(~col(_AGAIN)).select(*good.columns)
+
+    def _wanted(self) -> list[Column]:
+        """The batch's first keys, when they are few: where no partition bounds the search, they do."""
+        if not self._flow.dedups or self._partitions or self._span.rows > MOST_KEYS:
+            return []
+        return [collect_set(when(self.claiming(), col(quoted(self._flow.keys[0])))).alias(_WANTED)]
 
     def _count_duplicates(self) -> int:
         return int(self._duplicates.get["duplicates"]) if self._duplicates is not None else 0

@@ -26,6 +26,7 @@ from lodestream.flows.judged import JudgedBatch
 from lodestream.flows.limits import LimitWatch, published_since
 from lodestream.flows.promise import Promise
 from lodestream.flows.raising import raised_by_row
+from lodestream.flows.shape import partition_columns
 from lodestream.flows.unique import Uniqueness
 from lodestream.flows.unknown import UnknownFields
 from lodestream.flows.usercode import transform
@@ -90,12 +91,24 @@ class SilverFlow(Flow):
             self.name,
             wanted.ddl(),
             partition_by=self.table.partition_by,
-            properties={**(self.unique.filters() if self.unique else {}), **self.table.properties},
+            properties={**self._filters(wanted), **self.table.properties},
             comment=self.table.description or (self.contract.description if self.contract else None),
         )
         self._evolve(wanted)
         store.refresh()
         return store
+
+    @property
+    def dedups(self) -> bool:
+        """Whether the first row of a key stays, and the next ones are duplicates."""
+        return bool(self.keys)
+
+    def _filters(self, wanted: Contract) -> dict[str, str]:
+        """Bloom filters: what the table holds of a few values is found by them where no partition bounds the search."""
+        searched = self.unique.columns if self.unique else ()
+        if self.dedups and not partition_columns(self.table.partition_by, [field.name for field in wanted]):
+            searched = (self.keys[0], *searched)
+        return {f"write.parquet.bloom-filter-enabled.column.{name}": "true" for name in searched}
 
     @property
     def steady(self) -> bool:
