@@ -5,7 +5,7 @@ benchmarks/upserts.py --rows 10000,100000 --json   smaller
 
 Two tables are measured. `dated` is partitioned by day and grows because time passes; its updates and deletes are of the
 last three days. `undated` has no partitions, and its updates and deletes are of any row. Keys are random in both.
-`growth` is the larger one of the two.
+`growth` is the larger one of the two; `cpu_growth` says it in processor time, for a machine that has other work to do.
 """
 
 from __future__ import annotations
@@ -94,16 +94,17 @@ def settled(took: list[dict[str, float]]) -> dict[str, float]:
 
 def summed(found: dict[str, list[dict[str, Any]]], changes: int) -> dict[str, Any]:
     grown = {name: growth(sizes, "ours") for name, sizes in found.items()}
-    result: dict[str, Any] = {"growth": max(grown.values()), "changes": changes}
+    worked = {name: growth(sizes, "ours", "cpu") for name, sizes in found.items()}
+    result: dict[str, Any] = {"growth": max(grown.values()), "cpu_growth": max(worked.values()), "changes": changes}
     for name, sizes in found.items():
         stock = {"stock_growth": growth(sizes, "stock")} if "stock" in sizes[0] else {}
-        result[name] = {"growth": grown[name], **stock, "sizes": sizes}
+        result[name] = {"growth": grown[name], "cpu_growth": worked[name], **stock, "sizes": sizes}
     return result
 
 
-def growth(sizes: list[dict[str, Any]], way: str) -> float:
+def growth(sizes: list[dict[str, Any]], way: str, measure: str = "total") -> float:
     """The largest table's batch over the smallest one's."""
-    return round(float(sizes[-1][way]["total"] / sizes[0][way]["total"]), 2)
+    return round(float(sizes[-1][way][measure] / sizes[0][way][measure]), 2)
 
 
 def told(result: dict[str, Any]) -> str:
