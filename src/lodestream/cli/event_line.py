@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from textwrap import shorten
 from typing import Any
 
 from rich.text import Text
@@ -33,11 +34,17 @@ def _said(event: Event) -> str:
         return f" {_batch(fields)}"
     if "what" in fields:
         # A table's name may stand in the message too; the first line is enough here.
-        return f" {fields.get('error')}: {str(fields['what']).splitlines()[-1]}"
+        return f" {fields.get('error')}: {str(fields['what']).splitlines()[-1]}{_because(event)}"
     if event.name in ("schema-change", "field.unknown"):
         return f" {_listed(fields)}"
     shown = {key: value for key, value in fields.items() if isinstance(value, str | int | float)}
     return "".join(f" {key}={value}" for key, value in shown.items() if key != "traceback")
+
+
+def _because(event: Event) -> str:
+    """A stop is read at once, and by whoever has only this line of it."""
+    why = str(event.fields.get("why") or "").strip()
+    return f" ({shorten(why.splitlines()[0], 300)})" if why and event.name == "flow.stopped" else ""
 
 
 def _listed(fields: Any) -> str:
