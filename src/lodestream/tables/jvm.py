@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -26,6 +27,8 @@ _TRANSIENT = (
     "org.apache.hc.core5",
 )
 _UNKNOWN = ("org.apache.iceberg.exceptions.CommitStateUnknownException",)
+# What Iceberg says when maintenance replaced files that a change of rows builds on: made again, it fits.
+_OVERTAKEN = re.compile(r"(Found (new )?conflicting|Cannot commit, (found|missing)|Missing required files to delete)\b")
 # Iceberg keeps the moves of `main` in order of time, give or take a minute.
 _CLOCK = ("Invalid update timestamp", "Invalid snapshot timestamp", "Expected sorted snapshot log entries")
 
@@ -54,6 +57,8 @@ def translate(error: Exception, doing: str) -> LodeError | None:
             return _clock_behind(doing, message)
         if name.startswith(_UNKNOWN):
             return OutcomeUnknown(f"{doing}: the answer was lost", why=message)
+        if name.endswith(".ValidationException") and _OVERTAKEN.match(message):
+            return CatalogUnavailable(f"{doing}: the table was changed meanwhile", why=message)
         if name.startswith(_TRANSIENT):
             return CatalogUnavailable(f"{doing}: the catalog did not answer", why=f"{name}: {message}")
     return None

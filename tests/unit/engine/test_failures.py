@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from lodestream.engine.failures import Crashed, DiskFull, FileGone, explain
-from lodestream.errors import BrokerUnavailable, RegistryUnavailable, RuntimeMissing, SourceGap
+from lodestream.errors import BrokerUnavailable, CatalogUnavailable, RegistryUnavailable, RuntimeMissing, SourceGap
 
 KAFKA = "org.apache.kafka.common.errors."
 
@@ -103,3 +103,18 @@ def test_a_file_that_maintenance_removed_under_a_batch_is_tried_again():
     found = explain(raised(("org.apache.spark.SparkException", inside)), "silver.trips")
     assert isinstance(found, FileGone)
     assert "a.parquet" in found.why
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Missing required files to delete: /w/a.parquet",
+        "Found conflicting files that can contain records matching true: [/w/a.parquet]",
+        "Cannot commit, missing data files: [/w/a.parquet]",
+    ],
+)
+def test_a_change_that_compaction_overtook_is_made_again(said):
+    found = explain(raised(("org.apache.iceberg.exceptions.ValidationException", said)), "silver.trips")
+    assert isinstance(found, CatalogUnavailable)
+    wrong = raised(("org.apache.iceberg.exceptions.ValidationException", "Cannot find field 'fare' in schema"))
+    assert isinstance(explain(wrong, "silver.trips"), Crashed)
