@@ -26,15 +26,18 @@ config = Config(
     runtime=RuntimeConfig(java_home=sys.argv[2], cache=sys.argv[3]),
 )
 spark = start_session(config, app_name="test")
-java = spark.sparkContext._gateway.proc.pid
-print("ready", java, flush=True)
+def ready():
+    print("ready", spark.sparkContext._gateway.proc.pid, flush=True)
 """
 WAIT = """
 import time
+ready()
 time.sleep(600)
 """
+# Ready inside: the interrupt may come before the next statement.
 FINISH = """
 try:
+    ready()
     signal.pause()
 except KeyboardInterrupt:
     spark.sql("create namespace bronze")
@@ -68,7 +71,7 @@ def test_the_second_start_takes_its_classes_from_the_archive(tmp_path: Path, whe
     for number in (1, 2):
         log = tmp_path / f"classes-{number}.txt"
         variables = {"JAVA_EXTRA": f"-Xlog:class+load:file={log}"}
-        process = _start("spark.range(10).count()", tmp_path / str(number), wheel, cache, **variables)
+        process = _start("ready(); spark.range(10).count()", tmp_path / str(number), wheel, cache, **variables)
         java = _java_pid(process)
         process.communicate(timeout=60)
         assert _gone_within(java, 90)
