@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from lodestream.errors import OutcomeUnknown, TableGone
 from lodestream.failpoints import reach
-from lodestream.tables.jvm import catalog_errors, causes, says_no_such_table
+from lodestream.tables.jvm import catalog_errors, causes, members, says_no_such_table
 from lodestream.tables.snapshot import Snapshot
 from lodestream.tables.store import MAIN, Refused, TableStore
 
@@ -55,7 +55,8 @@ class IcebergStore(TableStore):
         return None if found is None else self._remember(found)
 
     def branches(self) -> list[str]:
-        return [name for name, ref in self.table.refs().items() if ref.isBranch() and name != MAIN]
+        refs = self.table.refs()
+        return [name for name in members(refs.keySet()) if name != MAIN and refs.get(name).isBranch()]
 
     def point(self, branch: str, snapshot_id: int) -> None:
         with catalog_errors(f"pointing {branch} of {self.name}"):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from pyspark.sql import DataFrame
 
 from lodestream.tables.iceberg import IcebergStore
-from lodestream.tables.jvm import catalog_errors
+from lodestream.tables.jvm import catalog_errors, members
 from lodestream.tables.lake import Lake
 
 Place = tuple[str, int]
@@ -65,7 +65,7 @@ class Swapper:
         cache.add(group, table)
         try:
             rows.write.format("iceberg").mode("append").save(group)
-            return list(coordinator.fetchNewFiles(table, group))
+            return members(coordinator.fetchNewFiles(table, group))
         finally:
             cache.remove(group)
             coordinator.clearRewrite(table, group)
