@@ -34,6 +34,11 @@ def needs_s3(config: Config) -> bool:
     return scheme in ("s3", "s3a", "s3n") or any(key.startswith("s3.") for key in config.catalog.properties)
 
 
+def has_local_files(config: Config) -> bool:
+    """Whether the tables are files of this machine, so that no step of a commit goes over a network."""
+    return urlsplit(config.warehouse()).scheme in ("", "file") and not needs_s3(config)
+
+
 def sqlite_file(config: Config) -> Path:
     """The file behind a catalog of type sqlite; its URI is SQLAlchemy's, so that PyIceberg reads it too."""
     uri = config.catalog_uri()

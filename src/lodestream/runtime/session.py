@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 from lodestream.config import Config, reveal
 from lodestream.errors import RuntimeMissing
 from lodestream.runtime.cache import cache_dir
-from lodestream.runtime.catalogs import catalog_settings, needs_s3, refuse_lost_catalog, sqlite_file
+from lodestream.runtime.catalogs import catalog_settings, has_local_files, needs_s3, refuse_lost_catalog, sqlite_file
 from lodestream.runtime.class_archive import ClassArchive
 from lodestream.runtime.inline_commits import commit_inline
 from lodestream.runtime.jars import ensure_jars
@@ -55,7 +55,7 @@ def start_session(config: Config, *, app_name: str, progress: Progress | None = 
             context = SparkContext(conf=_conf(settings), gateway=gateway)
         if is_local(config):
             _without_checksum_files(context)
-            if not needs_s3(config):
+            if has_local_files(config):
                 commit_inline(context._jvm)
     _log.info("spark.started master=%s ms=%d", context.master, (time.monotonic() - started) * 1000)
     return SparkSession(context)
