@@ -26,6 +26,13 @@ FIRST = (
     Field("kind", "string", limits=Limits(values=("web", "shop"))),
     Field("place", "struct<lat:double>", fields=(Field("lat", "double"),)),
 )
+# A wider and renamed field, one more value, a nested one.
+GROWN = (
+    FIRST[0],
+    Field("passengers", "bigint", aliases=("seats",)),
+    Field("kind", "string", limits=Limits(values=("web", "shop", "phone"))),
+    Field("place", "struct<lat:double,lon:double>", fields=(Field("lat", "double"), Field("lon", "double"))),
+)
 
 
 class Edited:
@@ -78,10 +85,7 @@ def test_a_new_version_is_applied_to_the_running_table(line: Make, edited: Edite
 
     edited.write(
         "1.1.0",
-        FIRST[0],
-        Field("passengers", "bigint", aliases=("seats",)),
-        Field("kind", "string", limits=Limits(values=("web", "shop", "phone"))),
-        Field("place", "struct<lat:double,lon:double>", fields=(Field("lat", "double"), Field("lon", "double"))),
+        *GROWN,
         Field("tip", "decimal(10,2)", description="Card tips."),
     )
     big = 2**40
@@ -138,10 +142,7 @@ def test_a_keyed_table_and_its_feed_follow_a_new_version_while_they_run(line: Ma
     shop_line.run(flows)
     edited.write(
         "1.1.0",
-        FIRST[0],
-        Field("passengers", "bigint", aliases=("seats",)),
-        Field("kind", "string", limits=Limits(values=("web", "shop", "phone"))),
-        Field("place", "struct<lat:double,lon:double>", fields=(Field("lat", "double"), Field("lon", "double"))),
+        *GROWN,
         seq,
         Field("tip", "decimal(10,2)"),
     )
