@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from py4j.protocol import Py4JNetworkError
+from pyspark.sql import SparkSession
 
 from lodestream.errors import CatalogUnavailable, ClockBehind, LodeError, OutcomeUnknown
 
@@ -50,6 +51,17 @@ def members(collection: Any) -> list[Any]:
     """
     found = collection.toArray()
     return [found[index] for index in range(len(found))]
+
+
+def static(spark: SparkSession, java_class: Any, method: str) -> Any:
+    """Call a static method that takes nothing.
+
+    Where a class has a method of its objects by the same name, Py4J takes the one Java lists first, and Java lists
+    them in another order in another process: `java_class.method()` then fails, now and then.
+    """
+    jvm, array = spark._jvm, spark.sparkContext._gateway.new_array  # type: ignore[union-attr]
+    found = java_class._java_lang_class.getMethod(method, array(jvm.java.lang.Class, 0))  # type: ignore[union-attr]
+    return found.invoke(None, array(jvm.java.lang.Object, 0))  # type: ignore[union-attr]
 
 
 def says_no_such_table(error: Exception) -> bool:

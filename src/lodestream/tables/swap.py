@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from pyspark.sql import DataFrame
 
 from lodestream.tables.iceberg import IcebergStore
-from lodestream.tables.jvm import catalog_errors, members
+from lodestream.tables.jvm import catalog_errors, members, static
 from lodestream.tables.lake import Lake
 
 Place = tuple[str, int]
@@ -59,8 +59,9 @@ class Swapper:
 
     def _written(self, table: Any, rows: DataFrame) -> list[Any]:
         """Data files that no snapshot has yet: as compaction does it, Spark writes and leaves the commit to us."""
-        spark = self._jvm.org.apache.iceberg.spark
-        cache, coordinator = spark.SparkTableCache.get(), spark.FileRewriteCoordinator.get()
+        spark, iceberg = self._lake.spark, self._jvm.org.apache.iceberg.spark
+        cache = static(spark, iceberg.SparkTableCache, "get")
+        coordinator = static(spark, iceberg.FileRewriteCoordinator, "get")
         group = str(uuid.uuid4())
         cache.add(group, table)
         try:
