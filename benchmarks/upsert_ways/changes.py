@@ -65,7 +65,7 @@ class Changes(Source):
         return latest
 
     def read(self, since: Position, to: Position) -> DataFrame:
-        changes = changed(self._spark, self._rows, self._reach, since["next"], to["next"], self._size)
+        changes = self.changed(since, to)
         event = f.to_json(f.struct(*[name for name in changes.columns if name != "change"]))
         return changes.select(
             f.lit(None).cast("binary").alias("key"),
@@ -76,6 +76,9 @@ class Changes(Source):
             f.col("change").alias("offset"),
             f.expr("timestamp '2024-02-01'").alias("timestamp"),
         )
+
+    def changed(self, since: Position, to: Position) -> DataFrame:
+        return changed(self._spark, self._rows, self._reach, since["next"], to["next"], self._size)
 
 
 def changed(spark: SparkSession, rows: int, reach: int, first: int, end: int, size: int) -> DataFrame:

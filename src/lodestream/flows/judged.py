@@ -6,33 +6,20 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark import StorageLevel
-from pyspark.sql import Column, DataFrame, Observation, Row, Window
-from pyspark.sql.functions import (
-    array,
-    broadcast,
-    col,
-    collect_set,
-    count,
-    count_if,
-    lit,
-    row_number,
-    size,
-    struct,
-    when,
-)
+from pyspark.sql import Column, DataFrame, Observation, Row
+from pyspark.sql.functions import array, col, count, count_if, lit, size, struct
 
-from lodestream.contracts.quoting import name as quoted
 from lodestream.errors import AuditFailed
 from lodestream.failpoints import reach
 from lodestream.flows.accounting import EVENTS, events, unaccounted
+from lodestream.flows.duplicates import KeySearch
 from lodestream.flows.envelope import file_marks, has_file_marks, records
 from lodestream.flows.flow import Batch, Span
 from lodestream.flows.judge import CARRIED, ERROR, FILTERED, REASONS, WARNED
 from lodestream.flows.raising import Raising, raised_by_row
-from lodestream.flows.shape import only_touched, partition_columns, touched
+from lodestream.flows.shape import partition_columns, touched
 from lodestream.flows.suspects import alone, find_suspects, unsteady, without
 from lodestream.pipeline import Partition
-from lodestream.tables.find import MOST_KEYS, among
 from lodestream.tables.snapshot import Snapshot, Stamp
 
 if TYPE_CHECKING:
@@ -42,8 +29,7 @@ if TYPE_CHECKING:
 _MOST_IN_MEMORY = 50_000
 # Rows that raise are looked for this often: a second time when the first search has hidden others.
 _MOST_SEARCHES = 3
-_RANK, _KNOWN, _AGAIN = "_rank", "_known", "_again"
-_WANTED = "wanted"
+_AGAIN = "_again"
 
 
 class JudgedBatch(Batch):
@@ -192,7 +178,7 @@ class JudgedBatch(Batch):
             *(events(judged.schema[CARRIED].dataType) if self._flow.accounts and self._flow.multiplies else []),
             *self._flow.unknown.aggregates(self._span.rows),
             *(self._flow.unique.values(self._span.rows, self.claiming()) if self._flow.unique else []),
-            *self._wanted(),
+            *(self._search_of_keys.columns(self._span.rows, self.claiming()) if self._flow.dedups else []),
             *self.measures(),
         )
         return counted.collect()[0]
@@ -210,25 +196,20 @@ class JudgedBatch(Batch):
         return partition_columns(self._flow.table.partition_by, judged.columns) if looks_back else []
 
     def _first_of_each_key(self, good: DataFrame) -> DataFrame:
-        """First position wins within the batch; a key that the table has already is a duplicate. Both are counted."""
-        keys = list(self._flow.keys)
-        first = Window.partitionBy(*keys).orderBy(*(self._positions or [lit(1)]))
-        stored = only_touched(self._flow.lake.whole(self._flow.name), self._partitions, self._seen)
-        values = list(self._seen[_WANTED]) if _WANTED in self._seen else []
-        listed = among(quoted(keys[0]), values, stored.schema[keys[0]].dataType)
-        stored = (stored.where(listed) if listed else stored).select(*keys)
-        known = stored.join(broadcast(good.select(*keys)), keys, "left_semi").distinct().withColumn(_KNOWN, lit(True))
-        ranked = good.withColumn(_RANK, row_number().over(first)).join(broadcast(known), keys, "left")
-        again = (col(_RANK) > 1) | col(_KNOWN).isNotNull()
+        """What came before is left out, and counted; nothing is sorted or looked up where surely nothing did."""
+        flow, search = self._flow, self._search_of_keys
+        self._flow.came = search.entries(self._seen)
+        stored = search.stored(flow, self._seen, flow.known_keys() if self._flow.came is not None else None)
+        if stored is None and search.all_differ(self._seen, self.counts["kept"]):
+            return good
         self._duplicates = Observation()
-        marked = ranked.withColumn(_AGAIN, again).observe(self._duplicates, count_if(col(_AGAIN)).alias("duplicates"))
+        marked = search.marked(good, stored, self._positions, _AGAIN)
+        marked = marked.observe(self._duplicates, count_if(col(_AGAIN)).alias("duplicates"))
         return marked.where(~col(_AGAIN)).select(*good.columns)
 
-    def _wanted(self) -> list[Column]:
-        """The batch's first keys, when they are few: where no partition bounds the search, they do."""
-        if not self._flow.dedups or self._partitions or self._span.rows > MOST_KEYS:
-            return []
-        return [collect_set(when(self.claiming(), col(quoted(self._flow.keys[0])))).alias(_WANTED)]
+    @property
+    def _search_of_keys(self) -> KeySearch:
+        return KeySearch(tuple(self._flow.keys), self._partitions, self._flow.directory.addresses)
 
     def _count_duplicates(self) -> int:
         return int(self._duplicates.get["duplicates"]) if self._duplicates is not None else 0

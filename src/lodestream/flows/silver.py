@@ -23,6 +23,9 @@ from lodestream.flows.filtered import FilteredBatch, TransformedBatch
 from lodestream.flows.flow import Batch, Flow, Published, Span
 from lodestream.flows.judge import CARRIED, ERROR, Judge
 from lodestream.flows.judged import JudgedBatch
+from lodestream.flows.keyed.directory import Addresses, KeyDirectory
+from lodestream.flows.keyed.facts import Facts
+from lodestream.flows.keyed.keeper import DirectoryKeeper
 from lodestream.flows.limits import LimitWatch, published_since
 from lodestream.flows.promise import Promise
 from lodestream.flows.raising import raised_by_row
@@ -34,6 +37,7 @@ from lodestream.pipeline import Table
 from lodestream.sources.source import Source
 from lodestream.sources.table import AppendedRows
 from lodestream.tables.evolving import spelt
+from lodestream.tables.feed import found_by
 from lodestream.tables.iceberg import IcebergStore
 from lodestream.tables.lake import Lake
 from lodestream.tables.publish import Base, Moved, Writer
@@ -80,6 +84,8 @@ class SilverFlow(Flow):
         self._courtesy = Courtesy()
         self._usual = 0.0
         self._edits = edits
+        # The keys that the batch under way brings, as the directory notes them; None when they are not known.
+        self.came: Sequence[int] | None = None
         self.unknown = UnknownFields(decode)
 
     def drives(self, source: Source) -> bool:
@@ -104,11 +110,11 @@ class SilverFlow(Flow):
         return bool(self.keys)
 
     def _filters(self, wanted: Contract) -> dict[str, str]:
-        """Bloom filters: what the table holds of a few values is found by them where no partition bounds the search."""
-        searched = self.unique.columns if self.unique else ()
+        """What the table holds of a few values is found by them where no partition bounds the search."""
+        found = self.unique.filters() if self.unique else {}
         if self.dedups and not partition_columns(self.table.partition_by, [field.name for field in wanted]):
-            searched = (self.keys[0], *searched)
-        return {f"write.parquet.bloom-filter-enabled.column.{name}": "true" for name in searched}
+            return found_by(self.keys, self.table.partition_by, found)
+        return found
 
     @property
     def steady(self) -> bool:
@@ -171,8 +177,10 @@ class SilverFlow(Flow):
         if self._courtesy.let_pass(self.writer.store, self._usual):
             raise Moved(self.name)
         try:
+            self.came = () if span.rows == 0 else None
             published = super()._run_batch(base, span, began, decision=decision)
             self._usual = published.seconds["total"]
+            self._note_keys(base, published)
             return published
         except Exception as error:
             if self.judges or raised_by_row(error) is None or self.explain(error) is not None:
@@ -182,6 +190,22 @@ class SilverFlow(Flow):
             return super()._run_batch(base, span, began, decision=decision)
         finally:
             self._careful = False
+
+    @cached_property
+    def directory(self) -> DirectoryKeeper:
+        """Knows which keys the table surely has not."""
+        schema = self.lake.whole(self.name).schema
+        return DirectoryKeeper(self.lake, self.name, Addresses.over(self.keys, self.table.partition_by, schema))
+
+    def known_keys(self) -> KeyDirectory | None:
+        """The directory of what a batch is built on; None when there is none."""
+        head = self.writer.store.head()
+        return self.directory.at(head, self.writer.store.ancestors(head)) if head is not None else None
+
+    def _note_keys(self, base: Base, published: Published) -> None:
+        after = self.writer.store.snapshot(published.snapshot)
+        if self.dedups and self.came is not None and after is not None:
+            self.directory.follow(Facts(came=len(self.came), state=base.head, entries=tuple(self.came)), after)
 
     @property
     def judges(self) -> bool:
@@ -247,7 +271,7 @@ class SilverFlow(Flow):
         self.unique = Uniqueness.of(contract, self.keys)
         self.limits = LimitWatch(self.name, contract, self.table.expectations, self._published_since)
         self.unknown = UnknownFields(decode)
-        for derived in ("judge", "columns"):
+        for derived in ("judge", "columns", "directory"):
             self.__dict__.pop(derived, None)
 
     def _evolve(self, wanted: Contract) -> Mapping[str, Sequence[Step]]:

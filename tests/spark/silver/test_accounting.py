@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -44,6 +46,68 @@ def test_duplicates_within_and_across_batches_are_counted(line: Make) -> None:
     assert shop.column("silver.orders", "id") == [1, 2, 3, 4]
     reasons = [row[0] for row in shop.rows("silver.orders__dead", "reasons")]
     assert sorted(reasons)[:2] == [["id is null"], ["id is null"]], "rows without a key must not pass for duplicates"
+
+
+@pytest.mark.parametrize("partition_by", [(), "days(day)"])
+def test_a_directory_of_keys_spares_the_search_and_finds_the_same_duplicates(
+    line: Make, monkeypatch: pytest.MonkeyPatch, partition_by: Any
+) -> None:
+    """The first event of each key (and day, where the table has days) stays, however the events are cut."""
+    searches = spied(monkeypatch)
+    shop = line(daily(partition_by))
+    chance = random.Random(7)
+    days = ["2024-01-01", "2024-01-02", None]
+    some = [{"id": chance.randrange(40), "day": chance.choice(days), "note": str(n)} for n in range(120)]
+    fresh = [{"id": number, "day": "2024-01-03", "note": "fresh"} for number in range(100, 140)]
+    flows, batches, sent = shop.flows(), [], []
+    mixed = [*some[90:], fresh[0], {**fresh[1], "id": 200}]
+    for events, known in ((some[:50], False), (some[50:90], True), (fresh, False), (mixed, True)):
+        del searches[:]
+        shop.send(*events)
+        batches += shop.run(flows)["silver.orders"]
+        assert bool(searches) is known, "new keys are looked for in no file"
+        sent += events
+        if events is fresh:  # maintenance on top changes no row
+            shop.spark.sql(
+                "CALL lode.system.rewrite_data_files(table => 'silver.orders', options => map('rewrite-all', 'true'))"
+            )
+    first = {(one["id"], one["day"] if partition_by else 0): one for one in reversed(sent)}
+    assert shop.rows("silver.orders", "id", "note") == sorted(
+        ((one["id"], one["note"]) for one in first.values()), key=repr
+    )
+    assert balanced(batches)
+    assert sum(batch.rows["duplicates"] for batch in batches) == len(sent) - len(first)
+
+
+def daily(partition_by: Any) -> Pipeline:
+    pipeline = Pipeline("shop")
+    pipeline.bronze("events", Kafka("events"))
+
+    @pipeline.silver(decode=Json("id bigint, day date, note string"), keys=["id"], partition_by=partition_by)
+    def orders(events: DataFrame) -> DataFrame:
+        return events
+
+    return pipeline
+
+
+def spied(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Directories from the first batch on, as large tables have them, and a note of each search in the table."""
+    from lodestream.flows.duplicates import KeySearch
+    from lodestream.flows.keyed import keeper
+
+    made: list[str] = []
+    look = KeySearch._look
+    monkeypatch.setattr(KeySearch, "_look", lambda self, flow, few: made.append(flow.name) or look(self, flow, few=few))
+    monkeypatch.setattr(keeper, "FEWEST_ROWS", 0)
+    monkeypatch.setattr(keeper, "CALM", 1)
+    monkeypatch.setattr(keeper, "beside", at_once)
+    return made
+
+
+def at_once(make: Callable[[], Any]) -> Future[Any]:
+    made: Future[Any] = Future()
+    made.set_result(make())
+    return made
 
 
 def carts(keep: str, **options: Any) -> Pipeline:

@@ -70,6 +70,21 @@ def test_a_snapshot_that_nobody_explained_ends_the_directory(facts: Facts, monke
     assert keeper.at(snapshot(2, 1)) is None
 
 
+def test_compaction_and_deletes_leave_the_directory_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    keeper, making = kept(monkeypatch)
+    making.set_result(KeyDirectory(ADDRESSES, np.array([entry(7, 1)], dtype=np.int64), 1))
+    assert keeper.at(snapshot(1)) is not None
+    compacted, deleted = snapshot(2, 1, "replace", added=100), snapshot(3, 2, "delete")
+    found = keeper.at(deleted, [compacted, snapshot(1)])
+    assert found is not None
+    assert (found.state, found.find([7 << 32])[0]) == (3, [True])
+    keeper.follow(Facts(came=1, state=3, entries=(entry(8, 1),)), snapshot(4, 3, added=1))
+    assert keeper.at(snapshot(4, 3, added=1), [deleted, compacted, snapshot(1)]) is found
+    monkeypatch.setattr(keepers, "CALM", 9)
+    others = snapshot(5, 4, added=1)
+    assert keeper.at(snapshot(6, 5, "replace", added=9), [others, snapshot(4, 3)]) is None, "rows nobody told us of"
+
+
 def test_a_directory_that_cannot_be_made_is_done_without(monkeypatch: pytest.MonkeyPatch) -> None:
     keeper, making = kept(monkeypatch)
     making.set_exception(OSError("no memory"))
@@ -85,5 +100,5 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> tuple[DirectoryKeeper, Future[KeyDi
     return DirectoryKeeper(lake, "silver.orders", ADDRESSES), making
 
 
-def snapshot(number: int, parent: int | None = None) -> Snapshot:
-    return Snapshot(number, parent, "append", 0, {"total-records": "100"})
+def snapshot(number: int, parent: int | None = None, operation: str = "append", added: int = 0) -> Snapshot:
+    return Snapshot(number, parent, operation, 0, {"total-records": "100", "added-records": str(added)})

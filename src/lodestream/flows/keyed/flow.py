@@ -16,17 +16,16 @@ from lodestream.errors import NotOurTable
 from lodestream.flows.flow import Batch, Published, Span
 from lodestream.flows.judge import CARRIED, FILTERED, REASONS, WARNED
 from lodestream.flows.keyed.batch import KeyedBatch
-from lodestream.flows.keyed.directory import Addresses
 from lodestream.flows.keyed.evolving import evolve_keys, widen
 from lodestream.flows.keyed.facts import Facts, FeedWatch
 from lodestream.flows.keyed.follow import Follower, Level
 from lodestream.flows.keyed.judge import PLACE, KeyedJudge
-from lodestream.flows.keyed.keeper import DirectoryKeeper
 from lodestream.flows.shape import ddl_of
 from lodestream.flows.silver import Edits, SilverFlow
 from lodestream.tables.feed import BATCH, ORDER, WEIGHT, feed_of, found_by, marks_of, position_in
 from lodestream.tables.iceberg import IcebergStore
 from lodestream.tables.order import parts, plain
+from lodestream.tables.places_kept import kept_otherwise
 from lodestream.tables.store import MAIN
 
 # What a history adds to the columns; its rows are told apart by the first.
@@ -68,11 +67,6 @@ class KeyedFlow(SilverFlow):
     def watch(self) -> FeedWatch:
         return FeedWatch.over(self.identity[0], self.table.partition_by, self.lake.whole(self.name).schema)
 
-    @cached_property
-    def directory(self) -> DirectoryKeeper:
-        schema = self.lake.whole(self.name).schema
-        return DirectoryKeeper(self.lake, self.name, Addresses.over(self.keys, self.table.partition_by, schema))
-
     @property
     def judges(self) -> bool:
         return True
@@ -87,11 +81,15 @@ class KeyedFlow(SilverFlow):
     def create(self) -> IcebergStore:
         shape = self.judged_shape()
         place = f"`{ORDER}` {shape[PLACE].dataType.simpleString()}"
-        stored = ddl_of(StructType(self._parts(shape)))
+        parts_now = StructType(self._parts(shape))
         own = ddl_of(StructType([field for field in shape if field.name != PLACE]))
         found = self.unique.filters() if self.unique else {}
-        state = self._open(self.name, f"{own}, {stored}", tuple(self.table.partition_by), found)
-        columns = ddl_of(plain(self.lake.whole(self.name)).schema)
+        state = self._open(self.name, f"{own}, {ddl_of(parts_now)}", tuple(self.table.partition_by), found)
+        held = self.lake.whole(self.name)
+        refused = kept_otherwise(self.name, held.columns, parts_now.names)
+        if refused is not None:
+            raise refused
+        columns = ddl_of(plain(held).schema)
         feed = self.lake.open(self.feed, f"{columns}, {place}, `{WEIGHT}` INT, `{BATCH}` BIGINT")
         keys = ddl_of(StructType([field for field in shape if field.name in self.keys]))
         marks = self._open(self.marks, f"{keys}, {place}", (), {})
@@ -149,7 +147,7 @@ class KeyedFlow(SilverFlow):
         before = self.contract
         super()._reread(edits)
         if self._writer is not None and self.contract != before:
-            for derived in ("columns", "own", "watch", "directory"):
+            for derived in ("columns", "own", "watch"):
                 self.__dict__.pop(derived, None)
             self.create()
 

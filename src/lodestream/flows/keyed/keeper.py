@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from functools import partial
+from itertools import chain
 from threading import Thread
 
 from pyspark.sql import SparkSession
@@ -35,9 +36,10 @@ class DirectoryKeeper:
         # What was applied while the directory was being made: (snapshot before, entries, snapshot after).
         self._trail: list[tuple[int, tuple[int, ...], int]] = []
 
-    def at(self, state: Snapshot) -> KeyDirectory | None:
-        """The keys of the table at this snapshot, when they are known."""
+    def at(self, state: Snapshot, before: Iterable[Snapshot] = ()) -> KeyDirectory | None:
+        """The keys of the table at this snapshot, when they are known; `before` are its ancestors, newest first."""
         self._take_over()
+        self._pass_over(state, before)
         if self._directory is not None and self._directory.state != state.id:
             self._directory = None  # another run, a rollback, maintenance: nobody told what they changed
         addresses = self.addresses
@@ -61,6 +63,18 @@ class DirectoryKeeper:
     def _made(self, addresses: Addresses, state: int) -> KeyDirectory:
         lake = Lake(_own_session(self._lake.spark), self._lake.catalog)
         return KeyDirectory.of(addresses, lake.whole(self._table, state), state)
+
+    def _pass_over(self, state: Snapshot, before: Iterable[Snapshot]) -> None:
+        """Compaction and deletes on top bring no key that is not here."""
+        known = self._directory
+        if known is None or known.state == state.id:
+            return
+        for snapshot in chain((state,), before):
+            if snapshot.id == known.state:
+                known.follow((), state.id)
+                break
+            if snapshot.operation != "replace" and snapshot.added_rows:
+                break
 
     def _take_over(self) -> None:
         if self._making is None or not self._making.done():
