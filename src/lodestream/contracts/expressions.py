@@ -10,6 +10,9 @@ from sqlglot import exp
 
 from lodestream.contracts.document import Problem, nearest
 
+# `a > > 0` is read as a shift of bits.
+_NUMBERS = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Neg, exp.BitwiseRightShift, exp.BitwiseLeftShift)
+
 
 def problem_of(expression: str, known: Collection[str]) -> Problem | None:
     """What keeps an expression from being a condition on one row, or None."""
@@ -20,6 +23,8 @@ def problem_of(expression: str, known: Collection[str]) -> Problem | None:
     tree = trees[0] if len(trees) == 1 else None
     if tree is None or not isinstance(tree, exp.Condition) or isinstance(tree, exp.Alias | exp.Tuple):
         return Problem(f"{expression} is not one condition", fix="write one expression, such as fare_amount >= 0")
+    if isinstance(tree, _NUMBERS):
+        return Problem(f"{expression} is a number, not a condition", fix="compare it: fare_amount >= 0")
     if any(True for _ in tree.find_all(exp.Query)):
         return Problem(f"{expression} reads other rows", fix="a rule sees one row: compare columns and constants")
     if any(True for _ in tree.find_all(exp.AggFunc, exp.Window)):

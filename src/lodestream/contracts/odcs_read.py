@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +80,7 @@ def _contract(root: Place, dataset: str | None, file: Path | None) -> Contract |
         description=purpose,
         rules=(*quality.rules, *found.rules),
         keys=tuple(name for _, name in sorted(found.keys, key=lambda key: key[0])),
-        event_time=own["lode.eventTime"].text("lode.eventTime") if "lode.eventTime" in own else None,
+        event_time=_event_time(own.get("lode.eventTime"), [field.name for field in found.fields]),
         lateness=_duration(own.get("lode.lateness"), "lode.lateness"),
         freshness=freshness,
         limit=_limit(own.get("lode.limit")),
@@ -192,6 +192,15 @@ def _agreed(parts: Mapping[str, Place], plain: Mapping[str, Any]) -> float | Non
     except ValueError as wrong:
         parts["value"].wrong(str(wrong), "write value: 5 and unit: s")
         return None
+
+
+def _event_time(place: Place | None, known: Sequence[str]) -> str | None:
+    if place is None:
+        return None
+    name = place.text("lode.eventTime")
+    if name not in known:
+        place.wrong(f"the event time {name} is no field", nearest(name, known))
+    return name
 
 
 def _duration(place: Place | None, what: str) -> float | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any
 
 from lodestream.contracts import odcs_terms as terms
@@ -38,6 +39,7 @@ def _read_check(place: Place, what: str, column: str | None, found: Quality) -> 
     plain = place.plain()
     if not isinstance(plain, dict):
         return
+    _meant_for_us(place, plain, what)
     if plain.get("type") == "custom" and plain.get("engine") == terms.ENGINE:
         found.rules.append(_own_rule(place, entries, plain, column, what))
     elif (condition := _counted(plain)) is not None:
@@ -46,6 +48,13 @@ def _read_check(place: Place, what: str, column: str | None, found: Quality) -> 
         found.values = values
     else:
         found.others.append(plain)
+
+
+def _meant_for_us(place: Place, plain: Mapping[str, Any], what: str) -> None:
+    """Checks of other engines are theirs. A slip in our name would leave a rule unenforced, and nobody told."""
+    engine = str(plain.get("engine", ""))
+    if engine != terms.ENGINE and get_close_matches(engine.lower(), (terms.ENGINE,), cutoff=0.85):
+        place.wrong(f"engine of {what}: {engine} would not be enforced here", f"write engine: {terms.ENGINE}")
 
 
 def _own_rule(
@@ -91,9 +100,15 @@ def _action(parts: Mapping[str, Place], what: str) -> tuple[Action, Threshold | 
     try:
         action, threshold = parse_action(text)
     except ValueError as wrong:
-        parts["action"].wrong(f"action of {what}: {wrong}", nearest(text, terms.ACTIONS))
+        meant = text.partition(" above ")[0]
+        parts["action"].wrong(f"action of {what}: {wrong}", _nearest_action(meant))
         return "quarantine", limit
     return action, threshold or limit
+
+
+def _nearest_action(meant: str) -> str:
+    known = meant in terms.ACTIONS  # then it is the limit that is wrong
+    return f'write {meant} above 5 %, or "{meant} above 5 % over 1 min"' if known else nearest(meant, terms.ACTIONS)
 
 
 def _threshold(parts: Mapping[str, Place], what: str) -> Threshold | None:

@@ -105,6 +105,7 @@ schema:
         (read_as("string, unique: true", "lode.masking", "last 4"), "values equal, the field is unique"),
         (read_as("string, primaryKey: true", "lode.masking", "redact"), "makes different values equal, a is the key"),
         (about("lode.eventTime", "a"), "the event time a is a int"),
+        (about("lode.eventTime", "aa"), "trip.yaml:8: the event time aa is no field\n  fix: did you mean a?"),
         (about("lode.lateness", "1 min"), "lateness needs an event time"),
         (about("lode.lateness", "soon"), "is not a duration"),
     ],
@@ -126,6 +127,7 @@ def rule(expression: str, more: str = "") -> str:
     [
         ("fair >= 0", "fair is no field of the contract"),
         ("fare >=", "is not Spark SQL"),
+        ("fare > > 0", "is a number, not a condition"),
         ("sum(fare) > 0", "aggregates"),
         ("fare > (select 1)", "reads other rows"),
         ("exists (select 1 from other)", "reads other rows"),
@@ -155,6 +157,15 @@ def test_wrong_actions_and_limits_of_a_rule_are_named() -> None:
     error = str(refused(rule("fare > 0", "          action: drop\n          threshold: a few\n")))
     assert 'action of quality check 1 of trips: "drop" is not an action' in error
     assert '"a few" is not a limit' in error
+    error = str(refused(rule("fare > 0", "          action: fail above 5 % over 1 mn\n")))
+    assert 'unknown unit "mn"' in error
+    assert "use one of" not in error, "the action is right, its limit is not"
+
+
+def test_a_rule_for_nearly_our_engine_is_not_passed_over() -> None:
+    wrong = refused(rule("fare > 0").replace("engine: lodestream", "engine: Lodestraem"))
+    assert "engine of quality check 1 of trips: Lodestraem would not be enforced here" in str(wrong)
+    assert not parse_contract(rule("fare > 0").replace("engine: lodestream", "engine: soda")).rules
 
 
 def test_the_standards_own_row_count_check_is_a_rule() -> None:
