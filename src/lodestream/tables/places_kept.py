@@ -1,0 +1,32 @@
+"""Whether a keyed table keeps the places of its rows in the columns that would be written now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lodestream.errors import NotOurTable
+from lodestream.tables.feed import ORDER, feed_of, marks_of
+
+
+def kept_otherwise(table: str, held: Sequence[str], wanted: Sequence[str]) -> NotOurTable | None:
+    """Why rows cannot be added to a table with the columns `held`; `wanted` are those of a place, as of now."""
+    if ORDER in held:
+        return by_earlier_version(table)
+    kept = [one for one in held if one.startswith(f"{ORDER}_")]
+    if not kept or set(kept) == set(wanted):
+        return None
+    return NotOurTable(
+        f"{table} orders the changes of its keys otherwise than declared",
+        why=f"its rows carry {', '.join(kept)}, and what is declared now gives {', '.join(wanted)}: "
+        "a change that comes late could not be held against the rows",
+        fix=f"declare sequence_by as it was; or rename or drop {table}, {feed_of(table)} and {marks_of(table)}, "
+        "and all three are made again from their input",
+    )
+
+
+def by_earlier_version(table: str) -> NotOurTable:
+    return NotOurTable(
+        f"{table} was written by an earlier version of Lodestream",
+        why=f"it keeps the place of each row in one column, {ORDER}; this version reads a column for each part of it",
+        fix=f"rename or drop {table}: the next run makes it again from {feed_of(table)}",
+    )
