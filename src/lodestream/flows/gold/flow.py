@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,27 +19,20 @@ from lodestream.flows.gold.fold import folded
 from lodestream.flows.gold.function import declared_keys, recompute_declared
 from lodestream.flows.gold.keys import recompute_keys
 from lodestream.flows.gold.promises import Promises
+from lodestream.flows.gold.rebuild import definition, must_rebuild, rebuild, recomputed
 from lodestream.flows.gold.state import StateBatch, StateTable, changed_state, show_state
 from lodestream.flows.gold.views import Inputs
 from lodestream.flows.shape import ddl_of
 from lodestream.flows.tuning import SMALL
-from lodestream.flows.usercode import transform
 from lodestream.pipeline import Table
 from lodestream.pipeline.gold.choose import choose
-from lodestream.pipeline.gold.plan import (
-    NEGATIVE,
-    GoldPlan,
-    InputInfo,
-    feed_view,
-    now_view,
-)
+from lodestream.pipeline.gold.plan import NEGATIVE, GoldPlan, InputInfo, feed_view
 from lodestream.sources.source import Position
 from lodestream.sources.table import AppendedRows, TableInput, WholeTable
 from lodestream.tables.iceberg import IcebergStore
 from lodestream.tables.jvm import causes
 from lodestream.tables.lake import Lake
 from lodestream.tables.publish import Base
-from lodestream.tables.reshape import reshape
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +76,7 @@ class GoldFlow(Flow):
         if self.table.sql is not None:
             self.plan = choose(self.table.sql, [self._info(one) for one in self.inputs], self.table.strategy)
         else:
-            self.keys = declared_keys(self.table, self._shapes(), [one.table.name for one in self.inputs if one.lookup])
+            self.keys = declared_keys(self.table, self.shapes(), [one.table.name for one in self.inputs if one.lookup])
         if self.plan.strategy == "full" if self.plan else not self.keys:
             # A whole read builds on nothing that was read before, so nothing that happens to the table can break it.
             whole = [WholeTable(self.lake, t.name) if isinstance(t, AppendedRows) else t for t in self.tables]
@@ -103,7 +94,7 @@ class GoldFlow(Flow):
         return published
 
     def create(self) -> IcebergStore:
-        shape = self._rebuilt({name: frame.limit(0) for name, frame in self._shapes().items()})
+        shape = recomputed(self, {name: frame.limit(0) for name, frame in self.shapes().items()})
         if self.plan is not None and self.plan.state_home == "table":
             shape = show_state(self, self.plan, shape)
         if self.promises is not None:
@@ -118,13 +109,13 @@ class GoldFlow(Flow):
 
     def make(self, span: Span) -> Batch:
         inputs = Inputs(self.lake.spark, self.tables, span)
-        if self._must_rebuild(span, inputs):
-            return self._rebuild(span, inputs)
+        if must_rebuild(self, span, inputs):
+            return rebuild(self, span, inputs)
         plan = self.plan
         if plan is None:
             return recompute_declared(self, inputs, span)
         if plan.strategy == "affected" or any(name in plan.on_lookup_change for name in inputs.changed):
-            self._tuning.fit(max(span.rows, self._read_rows(span) // 10))
+            self.expect(max(span.rows, self.read_rows(span) // 10))
             return recompute_keys(self, plan, inputs, span)
         if plan.state_home == "table":
             return self._restate(plan, span, inputs)
@@ -136,13 +127,7 @@ class GoldFlow(Flow):
 
     @cached_property
     def definition(self) -> str:
-        """Changes with the query and with the way it is kept, so that stored rows fit what is added to them."""
-        plan = self.plan
-        if plan is not None:
-            text = "\n".join([plan.strategy, self.table.sql or "", plan.store_sql or plan.full_sql])
-        else:
-            text = _source_text(self.table)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return definition(self.table, self.plan)
 
     @property
     def stored_rows(self) -> int:
@@ -180,32 +165,10 @@ class GoldFlow(Flow):
         known = base.stamp is not None and base.stamp.notes.get(DEFINITION) == self.definition
         return known and plan is not None and plan.strategy == "delta" and not plan.on_lookup_change
 
-    def _must_rebuild(self, span: Span, inputs: Inputs) -> bool:
-        """Nothing stored yet, or rows of another query; or a change whose rows or keys cannot be told."""
-        if span.previous is None or span.previous.notes.get(DEFINITION) != self.definition:
-            return True
-        if self.plan is None:
-            looked = {one.table.name for one in self.inputs if one.lookup}
-            return not self.keys or bool(looked & set(inputs.changed)) or not inputs.comparable()
-        if self.plan.strategy == "full":
-            return True
-        if any(self.plan.on_lookup_change.get(name) == "full" for name in inputs.changed):
-            return True
-        return not inputs.comparable()
-
-    def _rebuild(self, span: Span, inputs: Inputs) -> Batch:
-        self._tuning.fit(max(span.rows, self._read_rows(span)))
-        rows = self._rebuilt({table.name: inputs.now(table.name) for table in self.tables})
-        if self.plan is not None and self.plan.state_home == "table":
-            reshape(self.lake, self.name, show_state(self, self.plan, rows.limit(0)).schema)
-            return StateBatch(self, self.plan, rows, span)
-        reshape(self.lake, self.name, rows.schema)
-        return OverwriteBatch(self, rows, span.rows)
-
     def _restate(self, plan: GoldPlan, span: Span, inputs: Inputs) -> Batch:
         known = self.state.of(span.previous)
         if known is None:
-            return self._rebuild(span, inputs)
+            return rebuild(self, span, inputs)
         for name in plan.inputs:
             if name == plan.stream:
                 inputs.changes(name).createOrReplaceTempView(feed_view(name))
@@ -213,31 +176,18 @@ class GoldFlow(Flow):
                 inputs.show_now(name)
         return StateBatch(self, plan, changed_state(self, plan, self.state.rows(known)), span)
 
-    def _rebuilt(self, whole: Mapping[str, DataFrame]) -> DataFrame:
-        if self.plan is None:
-            return transform(
-                self.lake.spark, self.table, {one.table.name: whole[one.table.name] for one in self.inputs}
-            )
-        for name, frame in whole.items():
-            frame.createOrReplaceTempView(now_view(name))
-        return self.lake.spark.sql(self.plan.full_sql)
+    def expect(self, rows: int) -> None:
+        """So many rows are to be read: Spark is tuned for them."""
+        self._tuning.fit(rows)
 
-    def _shapes(self) -> dict[str, DataFrame]:
+    def shapes(self) -> dict[str, DataFrame]:
         latest = {table.name: table.latest() for table in self.tables}
         return {table.name: table.now(latest[table.name] or {}) for table in self.tables}
 
-    def _read_rows(self, span: Span) -> int:
+    def read_rows(self, span: Span) -> int:
         return sum(table.rows_at(span.to[table.name]) for table in self.tables)
 
     def _info(self, one: GoldInput) -> InputInfo:
         schema = one.table.now(one.table.latest() or {}).schema
         columns = {field.name: field.dataType.simpleString() for field in schema}
         return InputInfo(one.table.name, columns, one.keys, one.partitions, lookup=one.lookup)
-
-
-def _source_text(table: Table) -> str:
-    """A function is known by its text; one that has none, by its place."""
-    try:
-        return inspect.getsource(table.function) if table.function else str(table.location)
-    except OSError:
-        return str(table.location)
