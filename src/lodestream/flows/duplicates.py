@@ -18,12 +18,13 @@ from lodestream.flows.keyed.directory import Addresses, KeyDirectory
 from lodestream.flows.shape import only_touched, period
 from lodestream.flows.tuning import SMALL
 from lodestream.pipeline import Partition
-from lodestream.tables.find import among, quick_look
+from lodestream.tables.find import EXACT, MOST_KEYS, quick_look, rows_of
 
 if TYPE_CHECKING:
     from lodestream.flows.silver import SilverFlow
 
 _ASKED, _KEY, _RANK, _KNOWN = "asked", "_key", "_rank", "_known"
+_WITHIN_A_DAY = ("days", "hours", "identity")
 # A filter for each of more days than this is slower than none.
 _MOST_DAYS = 62
 
@@ -51,37 +52,45 @@ class KeySearch:
         """Whether the rows surely have a key each."""
         return self.addresses is not None and _ASKED in seen and len({one["hash"] for one in seen[_ASKED]}) == rows
 
-    def stored(self, flow: SilverFlow, seen: Row, directory: KeyDirectory | None) -> DataFrame | None:
-        """The table's rows that may have a key of the batch; None when there are none."""
-        firsts = [one["first"] for one in seen[_ASKED]] if _ASKED in seen else []
-        days: list[int] = []
-        if directory is not None and firsts:
-            there, days = directory.find([one["hash"] for one in seen[_ASKED]])
-            firsts = [first for first, found in zip(firsts, there, strict=True) if found]
-            if not firsts:
-                return None
-        rows = only_touched(self._look(flow, few=bool(firsts)), self.within, seen)
-        if directory is not None and 0 < len(days) <= _MOST_DAYS:
+    def held(self, flow: SilverFlow, good: DataFrame, seen: Row, directory: KeyDirectory | None) -> DataFrame | None:
+        """The table's rows that have a key of the batch; None when there are surely none."""
+        asked, days = (list(seen[_ASKED]) if _ASKED in seen else []), list[int]()
+        if directory is not None:
+            asked, days = self._perhaps_there(asked, directory)
+        head = flow.writer.store.head()
+        if head is None or head.total_rows == 0 or (directory is not None and not asked):
+            return None
+        options = quick_look(head, flow.lake.spark.sparkContext.defaultParallelism) if asked else None
+        rows = only_touched(flow.lake.whole(flow.name, options=options), self.within, seen)
+        if directory is not None and len(days) <= _MOST_DAYS:
             rows = directory.addresses.on(rows, days)
-        listed = among(quoted(self.keys[0]), list(set(firsts)), rows.schema[self.keys[0]].dataType)
-        return rows.where(listed) if listed else rows
+        firsts = list({one["first"] for one in asked})
+        if 0 < len(firsts) <= MOST_KEYS and isinstance(rows.schema[self.keys[0]].dataType, EXACT):
+            columns = {*self.keys, *(one.column for one in self.within)}
+            return rows_of(rows.select(*map(quoted, columns)), self.keys, good, firsts)
+        return rows.join(broadcast(good.select(*map(quoted, self.keys))), list(self.keys), "left_semi")
 
-    def marked(self, good: DataFrame, stored: DataFrame | None, order: Sequence[Column], flag: str) -> DataFrame:
+    def marked(self, good: DataFrame, held: DataFrame | None, order: Sequence[Column], flag: str) -> DataFrame:
         """The rows with a flag on those whose key came before; the first position wins within the batch."""
-        keyed = good.withColumn(_KEY, self._key())
         first = Window.partitionBy(_KEY).orderBy(*(order or [lit(1)]))
-        again = keyed.withColumn(_RANK, row_number().over(first))
-        if stored is None:
-            return again.withColumn(flag, col(_RANK) > 1)
-        held = stored.select(self._key().alias(_KEY)).join(broadcast(keyed.select(_KEY)), _KEY, "left_semi")
-        known = broadcast(held.distinct().withColumn(_KNOWN, lit(True)))
-        return again.join(known, _KEY, "left").withColumn(flag, (col(_RANK) > 1) | col(_KNOWN).isNotNull())
+        ranked = good.withColumn(_KEY, self._key()).withColumn(_RANK, row_number().over(first))
+        if held is None:
+            return ranked.withColumn(flag, col(_RANK) > 1)
+        known = held.select(self._key().alias(_KEY)).distinct().withColumn(_KNOWN, lit(True))
+        joined = ranked.join(broadcast(known), _KEY, "left")
+        return joined.withColumn(flag, (col(_RANK) > 1) | col(_KNOWN).isNotNull())
+
+    def _perhaps_there(self, asked: Sequence[Row], directory: KeyDirectory) -> tuple[list[Row], list[int]]:
+        noted = "entry" if self._same_day else "hash"
+        there, days = directory.find([one[noted] for one in asked], any_day=not self._same_day)
+        return [one for one, found in zip(asked, there, strict=True) if found], days
+
+    @property
+    def _same_day(self) -> bool:
+        """Whether rows with a key are duplicates only on the same day of the column that the directory notes."""
+        day = self.addresses.day if self.addresses else None
+        return any(one.column == day and one.transform in _WITHIN_A_DAY for one in self.within)
 
     def _key(self) -> Column:
         """A struct, because in it a partition without a value equals another one."""
         return struct(*map(quoted, self.keys), *[period(one).alias(f"_{one.column}") for one in self.within])
-
-    def _look(self, flow: SilverFlow, *, few: bool) -> DataFrame:
-        head = flow.writer.store.head()
-        cores = flow.lake.spark.sparkContext.defaultParallelism
-        return flow.lake.whole(flow.name, options=quick_look(head, cores) if few and head else None)

@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Observation, Row
-from pyspark.sql.functions import array, col, count, count_if, lit, size, struct
+from pyspark.sql.functions import col, count, count_if, lit, size
 
 from lodestream.errors import AuditFailed
 from lodestream.failpoints import reach
 from lodestream.flows.accounting import EVENTS, events, unaccounted
 from lodestream.flows.duplicates import KeySearch
-from lodestream.flows.envelope import file_marks, has_file_marks, records
 from lodestream.flows.flow import Batch, Span
-from lodestream.flows.judge import CARRIED, ERROR, FILTERED, REASONS, WARNED
-from lodestream.flows.raising import Raising, raised_by_row
+from lodestream.flows.judge import CARRIED, FILTERED, REASONS, WARNED
 from lodestream.flows.shape import partition_columns, touched
-from lodestream.flows.suspects import alone, find_suspects, unsteady, without
+from lodestream.flows.verdicts import Verdicts
 from lodestream.pipeline import Partition
 from lodestream.tables.snapshot import Snapshot, Stamp
 
 if TYPE_CHECKING:
     from lodestream.flows.silver import SilverFlow
 
-# Above this many rows a batch is kept on disk while it is judged, so that memory does not follow its size.
-_MOST_IN_MEMORY = 50_000
-# Rows that raise are looked for this often: a second time when the first search has hidden others.
-_MOST_SEARCHES = 3
 _AGAIN = "_again"
 
 
@@ -38,12 +31,11 @@ class JudgedBatch(Batch):
     def __init__(self, flow: SilverFlow, frames: Mapping[str, DataFrame], span: Span) -> None:
         self._flow = flow
         self._span = span
-        self._kept: list[DataFrame] = []
+        self._verdicts = Verdicts(flow, span.rows)
         self._duplicates: Observation | None = None
-        self._level = StorageLevel.MEMORY_AND_DISK if span.rows <= _MOST_IN_MEMORY else StorageLevel.DISK_ONLY
         try:
-            self._read(frames)
-            self._judged, self._seen = self._judge_rows()
+            self._verdicts.read(frames)
+            self._judged, self._seen = self._verdicts.judged(self._count)
             self._refuse_taken()
             reach("judge.after", flow.name)
         except BaseException:
@@ -100,34 +92,7 @@ class JudgedBatch(Batch):
         return self._judged.where(size(REASONS) > 0)
 
     def release(self) -> None:
-        for frame in self._kept:
-            frame.unpersist()
-
-    def _read(self, frames: Mapping[str, DataFrame]) -> None:
-        """The rows that the function gets, and beside them those that could not be decoded."""
-        flow, self._given = self._flow, {name: records(frame) for name, frame in frames.items()}
-        given = frames[flow.driving]
-        self._undecoded: DataFrame | None = None
-        self._marks = file_marks(given) if has_file_marks(given) else None
-        if flow.decode is None:
-            self._source = flow.carried(records(given))
-            return
-        decoded = self._keep(flow.decode(records(given)))
-        self._source = decoded.where(col(ERROR).isNull()).drop(ERROR)
-        self._undecoded = decoded.where(col(ERROR).isNotNull())
-
-    def _judge_rows(self) -> tuple[DataFrame, Row]:
-        """Judge and count. Rows on which declared code raises are dead letters, and the others are judged again."""
-        raising: list[Raising] = []
-        for _ in range(_MOST_SEARCHES):
-            judged = self._keep(self._verdicts(raising))
-            try:
-                return judged, self._count(judged)
-            except Exception as error:
-                judged.unpersist()
-                raising += self._search(error, raising)
-                failed = error
-        raise unsteady(self._flow.name, failed) from failed
+        self._verdicts.release()
 
     def _notice_unknown(self) -> None:
         unknown = self._flow.unknown.count(self._seen)
@@ -142,28 +107,8 @@ class JudgedBatch(Batch):
             return
         stored = self._flow.lake.whole(self._flow.name)
         rows = unique.refused(self._judged, self.claiming(), stored, self._partitions, self._positions, self._seen)
-        self._judged = self._keep(rows)
+        self._judged = self._verdicts.keep(rows)
         self._seen = self._count(self._judged)
-
-    def _search(self, error: Exception, known: Sequence[Raising]) -> list[Raising]:
-        reason = raised_by_row(error)
-        if reason is None or self._flow.explain(error) is not None:
-            raise error
-        rest = without(self._source, known) if known else self._source
-        return find_suspects(self._flow.name, rest, self._conformed, error, reason)
-
-    def _verdicts(self, raising: Sequence[Raising]) -> DataFrame:
-        judged = self._conformed(without(self._source, raising) if raising else self._source)
-        if raising:
-            judged = _beside(judged, *alone(self._source, raising, discreet=self._flow.judge.masks))
-        if self._marks is not None:
-            raw = struct(*[col(name) for name in self._marks.columns]).alias(CARRIED)
-            judged = _beside(judged, self._marks.select(raw), array(), filtered=lit("not a record"))
-        return judged if self._undecoded is None else _beside(judged, self._undecoded, array(col(ERROR)))
-
-    def _conformed(self, source: DataFrame) -> DataFrame:
-        given = {**self._given, self._flow.driving: source}
-        return self._flow.judge.conformed(self._flow.transformed(given))
 
     def _count(self, judged: DataFrame) -> Row:
         """One job counts everything and finds the partitions that the rows lie in."""
@@ -174,7 +119,7 @@ class JudgedBatch(Batch):
             count_if(dead).alias("dead"),
             count_if(~dead & filtered).alias("filtered"),
             count_if(~dead & ~filtered).alias("kept"),
-            count_if(size(WARNED) > 0).alias("warned"),
+            count_if(~dead & ~filtered & (size(WARNED) > 0)).alias("warned"),
             *(events(judged.schema[CARRIED].dataType) if self._flow.accounts and self._flow.multiplies else []),
             *self._flow.unknown.aggregates(self._span.rows),
             *(self._flow.unique.values(self._span.rows, self.claiming()) if self._flow.unique else []),
@@ -198,12 +143,12 @@ class JudgedBatch(Batch):
     def _first_of_each_key(self, good: DataFrame) -> DataFrame:
         """What came before is left out, and counted; nothing is sorted or looked up where surely nothing did."""
         flow, search = self._flow, self._search_of_keys
-        self._flow.came = search.entries(self._seen)
-        stored = search.stored(flow, self._seen, flow.known_keys() if self._flow.came is not None else None)
-        if stored is None and search.all_differ(self._seen, self.counts["kept"]):
+        flow.came = search.entries(self._seen)
+        held = search.held(flow, good, self._seen, flow.known_keys() if flow.came is not None else None)
+        if held is None and search.all_differ(self._seen, self.counts["kept"]):
             return good
         self._duplicates = Observation()
-        marked = search.marked(good, stored, self._positions, _AGAIN)
+        marked = search.marked(good, held, self._positions, _AGAIN)
         marked = marked.observe(self._duplicates, count_if(col(_AGAIN)).alias("duplicates"))
         return marked.where(~col(_AGAIN)).select(*good.columns)
 
@@ -219,15 +164,3 @@ class JudgedBatch(Batch):
         """Where a row stands in its source; none for rows of another table."""
         raw = self._judged.select(f"{CARRIED}.*").columns
         return [col(f"{CARRIED}.{name}") for name in ("partition", "offset", "file", "row") if name in raw]
-
-    def _keep(self, frame: DataFrame) -> DataFrame:
-        self._kept.append(frame.persist(self._level))
-        return frame
-
-
-def _beside(judged: DataFrame, broken: DataFrame, reasons: Column, filtered: Column | None = None) -> DataFrame:
-    """Rows that never became columns of the table: only their raw form and the reasons are known."""
-    known = {CARRIED: col(CARRIED), REASONS: reasons, WARNED: array()}
-    known |= {FILTERED: filtered} if filtered is not None else {}
-    columns = [known.get(one.name, lit(None)).cast(one.dataType).alias(one.name) for one in judged.schema]
-    return judged.unionByName(broken.select(*columns))

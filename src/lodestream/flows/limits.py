@@ -100,4 +100,5 @@ def _limits(contract: Contract) -> bool:
 
 
 def _says(reason: str) -> Callable[[Column], Column]:
-    return lambda text: text.startswith(lit(reason))
+    # Not whatever begins like it: "rule: paid" is another reason than "rule: paid in time".
+    return lambda text: (text == reason) | text.startswith(lit(f"{reason}: "))

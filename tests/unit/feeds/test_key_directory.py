@@ -35,6 +35,13 @@ def test_every_row_that_is_there_is_found_on_its_day(stored: Any, came: Any, oth
     known = {half for half, _ in held}
     assert there == [half in known for half in asked]
     assert days == sorted({day for half, day in held if half in asked})
+    there, _ = found.find([entry(*row) for row in others], any_day=False)
+    assert there == [row in held for row in others]
+
+
+def test_a_table_without_days_notes_the_whole_hash() -> None:
+    found = KeyDirectory(Addresses((("id", "string"),), None), np.array([entry(7, 1)], dtype=np.int64), 1)
+    assert found.find([entry(7, 1), entry(7, 2)])[0] == [True, False], "half a hash is one of too few among millions"
 
 
 def test_recent_rows_are_found_after_they_have_joined_the_others(monkeypatch: pytest.MonkeyPatch) -> None:

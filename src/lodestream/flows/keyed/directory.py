@@ -28,7 +28,7 @@ Entries = NDArray[np.uint64]
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """How rows are noted: half a hash of the key, and the day of the column that the table is partitioned by."""
+    """How rows are noted: a hash of the key, or half of it beside the day that the table is partitioned by."""
 
     keys: tuple[tuple[str, str], ...]
     day: str | None
@@ -47,7 +47,8 @@ class Addresses:
         return cls(tuple((key, kinds[key].simpleString()) for key in keys), days[0] if days else None)
 
     def hash(self) -> Column:
-        return xxhash64(*[col(quoted(key)).cast(kind) for key, kind in self.keys]).bitwiseAND(lit(_HASH))
+        whole = xxhash64(*[col(quoted(key)).cast(kind) for key, kind in self.keys])
+        return whole if self.day is None else whole.bitwiseAND(lit(_HASH))
 
     def entry(self) -> Column:
         if self.day is None:
@@ -82,13 +83,14 @@ class KeyDirectory:
         found = rows.select(addresses.entry().alias("entry")).toArrow().column("entry")
         return cls(addresses, found.to_numpy(), state)
 
-    def find(self, hashes: Sequence[int]) -> tuple[list[bool], list[int]]:
-        """Which of the hashes may be there, and the days on which they may lie."""
+    def find(self, hashes: Sequence[int], *, any_day: bool = True) -> tuple[list[bool], list[int]]:
+        """Which of the hashes may be there, and the days on which they may lie; or, not on any day, which entries."""
         low = _unsigned(hashes)
+        high = low | np.uint64(_DAY) if any_day and self.addresses.day is not None else low
         there, days = np.zeros(len(low), dtype=np.bool_), set[int]()
         for entries in (self._entries, self._recent):
             first = np.searchsorted(entries, low)
-            last = np.searchsorted(entries, low | np.uint64(_DAY), side="right")
+            last = np.searchsorted(entries, high, side="right")
             there |= last > first
             for start, end in zip(first[last > first], last[last > first], strict=True):
                 days.update((entries[start:end] & np.uint64(_DAY)).astype(np.uint32).view(np.int32).tolist())

@@ -1,0 +1,89 @@
+"""What goes through a flow: the span of input, what a tier makes of it, and what was published."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lodestream.sources.source import Position
+from lodestream.tables.iceberg import IcebergStore
+from lodestream.tables.publish import Staged
+from lodestream.tables.snapshot import Snapshot, Stamp
+from lodestream.tables.store import TableStore
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The input of one batch: from where to where, per source."""
+
+    since: Mapping[str, Position]
+    to: Mapping[str, Position]
+    rows: int
+    caught_up: bool = True
+    previous: Stamp | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    flow: str
+    batch: int
+    snapshot: int
+    positions: Mapping[str, Any]
+    rows: Mapping[str, int]
+    bytes: int
+    caught_up: bool
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+
+class Batch(ABC):
+    """What a tier made of a span, not yet written."""
+
+    counts: Mapping[str, int]
+
+    @abstractmethod
+    def write(self, branch: str, properties: Mapping[str, str]) -> None:
+        """Write the rows to the branch in one snapshot that carries the properties."""
+
+    def companions(self, stamp: Stamp, place: str) -> None:
+        """Commit what must be visible no later than the batch, which builds on `place`: its dead letters."""
+        return
+
+    def tidy(self, *, lost: bool) -> None:
+        """Called once the batch is decided: published, or lost to another run. Must not raise."""
+        return
+
+    def audit(self, snapshot: Snapshot) -> None:
+        """Raise `AuditFailed` or `ContractViolation` when the staged rows must not be published."""
+        return
+
+    def notes(self) -> Mapping[str, str]:
+        """Further snapshot properties, asked for after `companions`."""
+        return {}
+
+    def release(self) -> None:
+        """Called when the batch is done, published or not."""
+        return
+
+
+class NoRows(Batch):
+    """It only moves positions."""
+
+    def __init__(self, store: TableStore) -> None:
+        self.counts = {"in": 0}
+        self._store = store
+
+    def write(self, branch: str, properties: Mapping[str, str]) -> None:
+        if isinstance(self._store, IcebergStore):
+            self._store.commit_empty(branch, properties)
+
+
+def published(
+    flow: str, staged: Staged, span: Span, counts: Mapping[str, int], seconds: Mapping[str, float]
+) -> Published:
+    rows = {**counts, "out": staged.snapshot.added_rows}
+    size = int(staged.snapshot.summary.get("added-files-size", "0"))
+    return Published(
+        flow, staged.stamp.batch, staged.snapshot.id, staged.stamp.positions, rows, size, span.caught_up, seconds
+    )
