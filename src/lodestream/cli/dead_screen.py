@@ -11,11 +11,15 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lodestream.recovery.choice import Choice
     from lodestream.recovery.letters import Letter, Letters
     from lodestream.recovery.replay import Replayed
 
 _STYLES = {"open": "yellow", "replayed": "green", "discarded": "dim", "pending": "cyan"}
 _ID = 8
+_WIDEST = 24
 _MOST_REASONS = 5
 _MOST_BYTES = 4096
 
@@ -26,16 +30,25 @@ def letters_table(found: Letters) -> Table:
     shown = Table(box=None, pad_edge=False, header_style="bold", title=title, title_justify="left")
     for name in ("id", "dead at", "batch", "from", "state"):
         shown.add_column(name, no_wrap=True)
-    shown.add_column("reasons", overflow="fold")
+    shown.add_column("reasons", overflow="fold", min_width=20)
     for one in found.found:
         state = Text(one.state, style=_STYLES[one.state])
         batch = "" if one.batch is None else f"{one.batch:,}"
         when = one.dead_at.astimezone().strftime("%m-%d %H:%M:%S")
-        shown.add_row(one.letter[:_ID], when, batch, one.place, state, "; ".join(one.reasons))
+        shown.add_row(one.letter[:_ID], when, batch, _end_of(one.place), state, "; ".join(one.reasons))
     if found.total > len(found.found):
         shown.caption = f"the newest {len(found.found):,} of {found.total:,}; --limit shows more"
         shown.caption_justify = "left"
     return shown
+
+
+def nothing_found(choice: Choice, there: Sequence[Letters]) -> str:
+    """Which rules were broken at all, when one was asked for that was not."""
+    broken = {
+        kind.partition(": ")[2] for one in there for kind in one.reasons if kind.startswith(("rule: ", "expect: "))
+    }
+    known = f"; rules that were broken: {', '.join(sorted(broken))}" if choice.rule and broken else ""
+    return f"no such dead letters{known}"
 
 
 def letter_text(one: Letter) -> Text:
@@ -76,6 +89,11 @@ def replayed_text(done: Replayed) -> Text:
     for reason, count in done.reasons.most_common(_MOST_REASONS):
         text.append(f"\n  {count:,}: ", style="bold").append(reason)
     return text
+
+
+def _end_of(place: str) -> str:
+    """The file's name and the row matter more than the way there, and the reasons more than both."""
+    return place if len(place) <= _WIDEST else f"…{place[1 - _WIDEST :]}"
 
 
 def _json_bytes(value: bytes | None) -> str | dict[str, str] | None:

@@ -58,6 +58,6 @@ def _batch(fields: Any) -> str:
     rows, parts = fields["rows"], []
     for name in ("dead", "filtered", "duplicates", "warned"):
         if rows.get(name):
-            parts.append(f"{rows[name]:,} {name}")
+            parts.append(f"{rows[name]:,} {name.removesuffix('s') if rows[name] == 1 else name}")
     beside = f" ({', '.join(parts)})" if parts else ""
     return f"batch {fields['batch']:,}: {rows.get('out', 0):,} rows{beside} in {fields['ms']['total'] / 1000:.2f} s"

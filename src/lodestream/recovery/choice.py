@@ -16,14 +16,23 @@ STATES: tuple[State, ...] = ("open", "replayed", "discarded", "pending")
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Filters that all must hold; an empty choice means every letter. `reason` is a part of any of its reasons."""
+    """Filters that all must hold; an empty choice means every letter.
+
+    `reason` is a part of any of its reasons, `rule` the whole name of a rule or an expectation that it broke.
+    """
 
     letters: tuple[str, ...] = ()
     reason: str | None = None
+    rule: str | None = None
     since: datetime | None = None
     until: datetime | None = None
     batch: int | None = None
     limit: int | None = None
+
+    @property
+    def broken(self) -> tuple[str, ...]:
+        """How a reason begins that names the rule, in small letters; what broke it may follow behind a colon."""
+        return tuple(f"{kind}: {self.rule.lower()}" for kind in ("rule", "expect")) if self.rule else ()
 
     @property
     def everything(self) -> bool:

@@ -152,7 +152,10 @@ def _pushed(choice: Choice) -> list[str]:
 def _matches(one: Letter, choice: Choice) -> bool:
     named = not choice.letters or one.letter.startswith(choice.letters)
     wanted = (choice.reason or "").lower()
-    return named and (not wanted or any(wanted in reason.lower() for reason in one.reasons))
+    said = [reason.lower() for reason in one.reasons]
+    broke = not choice.rule or any(reason == rule or reason.startswith(f"{rule}: ")
+                                   for reason in said for rule in choice.broken)  # fmt: skip
+    return named and broke and (not wanted or any(wanted in reason for reason in said))
 
 
 def _kind(reason: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import broadcast, col, exists, expr, lit, lower
@@ -61,8 +63,17 @@ def _condition(choice: Choice) -> Column:
     if choice.reason is not None:
         wanted = choice.reason.lower()
         held = held & exists(col("reasons"), lambda reason: lower(reason).contains(wanted))
+    if choice.rule is not None:
+        held = held & exists(col("reasons"), lambda reason: _names(lower(reason), choice.broken))
     if choice.since is not None:
         held = held & (col("dead_at") >= lit(choice.since))
     if choice.until is not None:
         held = held & (col("dead_at") < lit(choice.until))
     return held if choice.batch is None else held & (col("batch") == choice.batch)
+
+
+def _names(reason: Column, broken: Sequence[str]) -> Column:
+    found = reason.isin(list(broken))
+    for one in broken:
+        found = found | reason.startswith(f"{one}: ")
+    return found

@@ -76,7 +76,8 @@ def test_what_passes_after_a_fix_is_published_once_and_the_rest_stays_open(line:
     again = replay(shop_line)
     assert (again.chosen, again.replayed) == (6, 0)
     shop_line.declare(shop(10))
-    assert replay(shop_line, Choice(reason="ENOUGH", limit=2)).replayed == 2
+    assert replay(shop_line, Choice(rule="enou")).chosen == 0
+    assert replay(shop_line, Choice(rule="ENOUGH", limit=2)).replayed == 2
     shop_line.run()
     n, cents = shop_line.rows("gold.totals", "n", "cents")[0]
     assert (n, cents) == (18, sum(shop_line.column(ORDERS, "cents")))

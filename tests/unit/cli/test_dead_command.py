@@ -109,6 +109,24 @@ def test_the_list_reads_like_a_table(lode, shop):
     assert "json: malformed at byte 2" in ended.out
 
 
+def test_reasons_are_listed_however_long_the_way_to_the_file_is(lode, shop):
+    way = f"/data/{'far/' * 20}orders.json"
+    shop.refuse(4, letter("d", 4, "region is null", topic=None, partition=None, offset=None, file=way, row=7))
+    listed = lode("--project", shop.folder, "dead", "list", "--batch", "4").out
+    assert "region is null" in listed
+    assert "far/orders.json:7" in listed
+
+
+def test_a_rule_is_chosen_by_its_whole_name(lode, shop):
+    shop.refuse(
+        4, letter("d", 4, "rule: paid"), letter("e", 4, "rule: paid in time: 3"), letter("f", 4, "expect: paid")
+    )
+    listed = lode("--project", shop.folder, "dead", "list", "--rule", "Paid", "--json").json["tables"][0]["found"]
+    assert {one["letter"][0] for one in listed} == {"d", "f"}
+    ended = lode("--project", shop.folder, "dead", "show", "orders", "--rule", "payed")
+    assert "no such dead letters; rules that were broken: amount is positive, paid, paid in time" in ended.err
+
+
 def test_a_letter_is_shown_whole_by_the_beginning_of_its_id(lode, shop):
     shown = lode("--project", shop.folder, "dead", "show", "orders", "cccc").out
     assert "letter cccccccc open" in shown

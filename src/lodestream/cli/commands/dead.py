@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from lodestream.cli.call import Call, LodeCommand, LodeGroup, pass_call
-from lodestream.cli.dead_screen import letter_json, letter_text, letters_table, replayed_text
+from lodestream.cli.dead_screen import letter_json, letter_text, letters_table, nothing_found, replayed_text
 from lodestream.errors import ConfigError
 from lodestream.recovery.choice import STATES, Choice, State, check_letters, parse_moment
 
@@ -19,7 +19,7 @@ def _chosen(limit: int | None) -> Callable[[Callable[..., Any]], Callable[..., A
     """The filters that every command takes."""
     options = (
         click.option("--reason", metavar="TEXT", help="Only letters with this in one of their reasons."),
-        click.option("--rule", metavar="NAME", help="Only letters that broke this rule of the contract."),
+        click.option("--rule", metavar="NAME", help="Only letters that broke this rule or expectation."),
         click.option("--since", metavar="TIME", help='Dead at or after: 2024-01-31T10:00Z, or "15 min" (ago).'),
         click.option("--until", metavar="TIME", help="Dead before: the same forms."),
         click.option("--batch", type=int, metavar="N", help="Only of this batch."),
@@ -41,7 +41,8 @@ def _choice(letters: tuple[str, ...], filters: dict[str, Any]) -> Choice:
         raise ConfigError("--reason and --rule both say which reason", fix="give one of them")
     return Choice(
         letters=check_letters(letters),
-        reason=f"rule: {filters['rule']}" if filters["rule"] else filters["reason"],
+        reason=filters["reason"],
+        rule=filters["rule"],
         since=parse_moment(filters["since"]) if filters["since"] else None,
         until=parse_moment(filters["until"]) if filters["until"] else None,
         batch=filters["batch"],
@@ -76,9 +77,10 @@ def list_letters(call: Call, table: str | None, state: str | None, **filters: An
 
     choice = _choice((), filters)
     states = _states(state or ("all" if choice.batch is not None else None))
-    found = dead_letters(open_project(call.config), table, choice, states)
+    project = open_project(call.config)
+    found = dead_letters(project, table, choice, states)
     if not any(one.total for one in found):
-        call.screen.note("no such dead letters")
+        call.screen.note(nothing_found(choice, dead_letters(project, table, Choice(limit=1), STATES)))
     call.screen.show({"tables": found}, *(letters_table(one) for one in found if one.total))
 
 
@@ -97,12 +99,11 @@ def show(call: Call, table: str, letters: tuple[str, ...], state: str | None, **
 
     choice = _choice(letters, filters)
     all_states = bool(letters) or choice.batch is not None
-    found = dead_letters(
-        open_project(call.config), table, choice, _states(state or ("all" if all_states else None)), content=True
-    )
+    project = open_project(call.config)
+    found = dead_letters(project, table, choice, _states(state or ("all" if all_states else None)), content=True)
     shown = [letter for one in found for letter in one.found]
     if not shown:
-        call.screen.note("no such dead letters")
+        call.screen.note(nothing_found(choice, dead_letters(project, table, Choice(limit=1), STATES)))
     call.screen.show({"letters": [letter_json(one) for one in shown]}, *map(letter_text, shown))
 
 
