@@ -17,12 +17,11 @@ HERE = Path(__file__).resolve().parent
 TIERS = ("unit", "spark", "stack", "chaos")
 NO_TESTS = 5  # pytest's exit code
 # Tests without a JVM share the cores, one process more than cores because some wait. Of those with a JVM two files run
-# at a time: a small batch is mostly one thread that plans. The fault campaign has the machine to itself.
+# at a time: a small batch is mostly one thread that plans.
 _IN_PAIRS = ["--numprocesses=2", "--dist=loadfile", "--no-loadscope-reorder"]
 SPREAD = {
     "unit": [f"--numprocesses={(os.cpu_count() or 1) + 1}", "--dist=worksteal"],
-    "spark": _IN_PAIRS,
-    "stack": _IN_PAIRS,
+    **dict.fromkeys(("spark", "stack", "chaos"), _IN_PAIRS),
 }
 
 

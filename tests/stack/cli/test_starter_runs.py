@@ -62,7 +62,7 @@ def test_letters_are_replayed_beside_a_live_run(lode, project):
         before = _published(project, process)
         while replay.poll() is None:
             sent.append(_order(project, 1 + len(sent)))
-            time.sleep(0.5)
+            time.sleep(1)
         out, err = replay.communicate()
         assert replay.returncode == 0, out + err
         assert json.loads(out)["replayed"] == 1
