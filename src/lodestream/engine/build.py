@@ -22,6 +22,7 @@ from lodestream.engine.unfit import unfit
 from lodestream.errors import DeclarationError
 from lodestream.flows.agreement import Agreement
 from lodestream.flows.bronze import BronzeFlow
+from lodestream.flows.declared import Decoder
 from lodestream.flows.flow import Flow
 from lodestream.flows.gold.flow import GoldFlow, GoldInput
 from lodestream.flows.history import HistoryFlow
@@ -29,7 +30,7 @@ from lodestream.flows.keyed.derived import DerivedFlow
 from lodestream.flows.keyed.flow import KeyedFlow
 from lodestream.flows.promise import Promise
 from lodestream.flows.reference import ReferenceFlow
-from lodestream.flows.silver import Decoder, SilverFlow
+from lodestream.flows.silver import SilverFlow
 from lodestream.flows.stream import StreamFlow
 from lodestream.pipeline import Files, Kafka, Stream, Table, parse_partition
 from lodestream.sources.changes import KeyedChanges, KeyedWhole

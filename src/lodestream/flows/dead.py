@@ -9,26 +9,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import takewhile
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql.functions import array, col, current_timestamp, expr, lit
+from pyspark.sql import DataFrame
+from pyspark.sql.functions import col
 
 from lodestream.errors import CatalogUnavailable, LodeError
 from lodestream.failpoints import reach
-from lodestream.flows.envelope import COORDINATES, enclosed
-from lodestream.flows.judge import CARRIED, REASONS
+from lodestream.flows.letter_rows import DDL, decided, refused
 from lodestream.flows.letters import ATTEMPT, BASE, OWN, SETTLED, SUFFIX, Verdict, judge_letters
 from lodestream.tables.jvm import catalog_errors
 from lodestream.tables.lake import Lake
 from lodestream.tables.publish import Moved, Writer
 from lodestream.tables.snapshot import Stamp
 from lodestream.tables.store import TableStore
-
-DDL = (
-    "letter STRING, key BINARY, value BINARY, headers ARRAY<STRUCT<key: STRING, value: BINARY>>, topic STRING, "
-    "partition INT, offset BIGINT, timestamp TIMESTAMP, file STRING, row BIGINT, reasons ARRAY<STRING>, "
-    "contract STRING, run STRING, batch BIGINT, attempt STRING, dead_at TIMESTAMP, state STRING"
-)
-_PLACE = ("topic", "partition", "offset", "file", "row")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +107,7 @@ class DeadLetters:
         """Commit that these letters need no replay. No batch goes with it, so nothing can make it void."""
         stamp = Stamp(self._table, self._run, 0, {}, None)
         with catalog_errors(f"writing {self.name}"):
-            _decisions(letters, stamp, None, "discarded", note).writeTo(self._lake.identifier(self.name)).append()
+            decided(letters, stamp, None, "discarded", note).writeTo(self._lake.identifier(self.name)).append()
 
     def _commit(self, append: Append, stamp: Stamp, place: str, contract: str | None) -> None:
         for _ in range(5):
@@ -142,7 +134,7 @@ class DeadLetters:
     def append(
         self, letters: DataFrame, stamp: Stamp, contract: str | None, branch: str, properties: Mapping[str, str]
     ) -> None:
-        self._lake.append(self.name, _rows(letters, stamp, contract), branch, properties)
+        self._lake.append(self.name, refused(letters, stamp, contract), branch, properties)
 
     def append_decisions(
         self,
@@ -154,7 +146,7 @@ class DeadLetters:
         branch: str,
         properties: Mapping[str, str],
     ) -> None:
-        self._lake.append(self.name, _decisions(letters, stamp, contract, state, note), branch, properties)
+        self._lake.append(self.name, decided(letters, stamp, contract, state, note), branch, properties)
 
     def remove(self, attempts: Iterable[str]) -> None:
         # Attempts are named by us, so no quoting can be broken; and short, so that whole files go at once.
@@ -185,35 +177,3 @@ class DeadLetters:
                 writer.sweep()
             self._writer = writer
         return self._writer
-
-
-def _rows(letters: DataFrame, stamp: Stamp, contract: str | None) -> DataFrame:
-    return letters.select(
-        # An id of its own: one event may give several letters, and its coordinates may come again with a new topic.
-        expr("replace(uuid(), '-', '')").alias("letter"),
-        *[column.alias(name) for name, column in enclosed(letters.schema[CARRIED].dataType).items()],
-        col(REASONS).alias("reasons"),
-        *_made_by(stamp, contract),
-        lit("open").alias("state"),
-    )
-
-
-def _decisions(letters: DataFrame, stamp: Stamp, contract: str | None, state: str, note: str | None) -> DataFrame:
-    """A row beside the letter's own: what became of it. The bytes stay where they are."""
-    return letters.select(
-        "letter",
-        *[col(name) if name in _PLACE else lit(None).cast(kind).alias(name) for name, kind in COORDINATES.items()],
-        (array(lit(note)) if note else lit(None)).cast("array<string>").alias("reasons"),
-        *_made_by(stamp, contract),
-        lit(state).alias("state"),
-    )
-
-
-def _made_by(stamp: Stamp, contract: str | None) -> list[Column]:
-    return [
-        lit(contract).cast("string").alias("contract"),
-        lit(stamp.run).alias("run"),
-        lit(stamp.batch or None).cast("bigint").alias("batch"),
-        lit(stamp.notes.get(ATTEMPT)).cast("string").alias("attempt"),
-        current_timestamp().alias("dead_at"),
-    ]

@@ -103,7 +103,6 @@ def spied(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     made: list[str] = []
     find = duplicates.rows_of
     monkeypatch.setattr(duplicates, "rows_of", lambda *given: made.append("search") or find(*given))
-    monkeypatch.setattr(keeper, "FEWEST_ROWS", 0)
     monkeypatch.setattr(keeper, "CALM", 1)
     monkeypatch.setattr(keeper, "beside", at_once)
     return made

@@ -13,6 +13,7 @@ from pyspark.sql.types import StructField, StructType
 from lodestream.contracts import Contract
 from lodestream.contracts.evolution import Step
 from lodestream.errors import NotOurTable
+from lodestream.flows.contracted import Edits
 from lodestream.flows.flow import Batch, Published, Span
 from lodestream.flows.judge import CARRIED, FILTERED, REASONS, WARNED
 from lodestream.flows.keyed.batch import KeyedBatch
@@ -21,7 +22,7 @@ from lodestream.flows.keyed.facts import Facts, FeedWatch
 from lodestream.flows.keyed.follow import Follower, Level
 from lodestream.flows.keyed.judge import PLACE, KeyedJudge
 from lodestream.flows.shape import ddl_of
-from lodestream.flows.silver import Edits, SilverFlow
+from lodestream.flows.silver import SilverFlow
 from lodestream.tables.feed import BATCH, ORDER, WEIGHT, feed_of, found_by, marks_of, position_in
 from lodestream.tables.iceberg import IcebergStore
 from lodestream.tables.order import parts, plain

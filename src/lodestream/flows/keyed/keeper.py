@@ -26,10 +26,12 @@ Making = Future[KeyDirectory]
 class DirectoryKeeper:
     """None of its failures is one of the table's: without a directory, keys are searched in the files."""
 
-    def __init__(self, lake: Lake, table: str, addresses: Addresses | None) -> None:
+    def __init__(self, lake: Lake, table: str, addresses: Addresses | None, *, fewest: int | None = None) -> None:
+        """`fewest` rows a table has for which this is worth it."""
         self._lake = lake
         self._table = table
         self.addresses = addresses
+        self._fewest = FEWEST_ROWS if fewest is None else fewest
         self._batches = 0
         self._directory: KeyDirectory | None = None
         self._making: Making | None = None
@@ -45,7 +47,7 @@ class DirectoryKeeper:
         addresses = self.addresses
         if self._directory is None and self._making is None and addresses is not None:
             self._batches += 1
-            if self._batches >= CALM and FEWEST_ROWS <= state.total_rows <= MOST_ROWS:
+            if self._batches >= CALM and self._fewest <= state.total_rows <= MOST_ROWS:
                 self._batches, self._trail = 0, []
                 self._making = beside(partial(self._made, addresses, state.id))
                 self._take_over()

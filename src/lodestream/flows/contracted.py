@@ -1,0 +1,126 @@
+"""A flow under a contract, which a person may edit while it runs: what follows from it, and how the table follows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Protocol
+
+from lodestream.contracts import Contract
+from lodestream.contracts.compatibility import changes
+from lodestream.contracts.evolution import Step
+from lodestream.contracts.thresholds import Tally
+from lodestream.errors import ContractError
+from lodestream.flows.dead import DeadLetters
+from lodestream.flows.declared import DeclaredFlow, Decoder
+from lodestream.flows.evolving import evolve_table
+from lodestream.flows.flow import Published
+from lodestream.flows.judge import Judge
+from lodestream.flows.limits import LimitWatch, published_since
+from lodestream.flows.promise import Promise
+from lodestream.flows.unique import Uniqueness
+from lodestream.flows.unknown import UnknownFields
+from lodestream.pipeline import Table
+from lodestream.sources.source import Source
+from lodestream.tables.lake import Lake
+
+
+class Edits(Protocol):
+    """The declared contract, which a person may edit while the table runs."""
+
+    def changed(self) -> bool:
+        """Whether it may be another one than at the last call."""
+
+    def load(self) -> tuple[Contract | None, Decoder | None, Promise | None]:
+        """The contract as it is now and what depends on it. Raises `ContractError`."""
+
+
+class ContractedFlow(DeclaredFlow):
+    def __init__(
+        self,
+        lake: Lake,
+        table: Table,
+        run: str,
+        sources: Sequence[Source],
+        *,
+        inputs: Sequence[str],
+        lookups: Sequence[str] = (),
+        corrected: Sequence[str] = (),
+        contract: Contract | None = None,
+        decode: Decoder | None = None,
+        edits: Edits | None = None,
+    ) -> None:
+        super().__init__(lake, table, run, sources)
+        self.inputs = tuple(inputs)
+        self.lookups = frozenset(lookups)
+        self.corrected = frozenset(corrected)
+        self.dead = DeadLetters(lake, self.name, run)
+        self._edits = edits
+        self._agree(contract, decode)
+
+    def step(self, rows: int) -> Published | None:
+        if self._edits is not None and self._edits.changed():
+            self._reread(self._edits)
+        return super().step(rows)
+
+    @property
+    def dedups(self) -> bool:
+        """Whether the first row of a key stays, and the next ones are duplicates."""
+        return bool(self.keys)
+
+    @property
+    def steady(self) -> bool:
+        """Whether a judged batch stays what it is when the table moves: then a replay need not judge again."""
+        return self.unique is None
+
+    @property
+    def tables(self) -> Sequence[str]:
+        """The tables that have the contract's columns."""
+        return (self.name,)
+
+    @cached_property
+    def judge(self) -> Judge:
+        return Judge(
+            self.name, self.contract, self.table.filters, self.table.expectations, self.arrival, self.keys
+        )  # fmt: skip
+
+    def _agree(self, contract: Contract | None, decode: Decoder | None) -> None:
+        """What the flow does by this contract, from the next batch on."""
+        self.contract, self.decode = contract, decode
+        self.keys = self.table.keys or (contract.keys if contract else ())
+        self.unique = Uniqueness.of(contract, self.keys)
+        self.limits = LimitWatch(self.name, contract, self.table.expectations, self._published_since)
+        self.unknown = UnknownFields(decode)
+        for derived in ("judge", "columns", "directory"):
+            self.__dict__.pop(derived, None)
+
+    def _reread(self, edits: Edits) -> None:
+        """The contract was edited while we run. One that cannot be read changes nothing until it can."""
+        try:
+            contract, decode, promise = edits.load()
+        except ContractError as error:
+            self.notice("contract.unreadable", what=error.what, why=error.why)
+            return
+        if contract is None or contract == self.contract:
+            return
+        if self._writer is not None:
+            if promise is not None:
+                promise.check(self.lake, self.name)
+            self._evolve(contract)
+            if promise is not None:
+                promise.record(self.lake.store(self.name))
+        self.promise = promise
+        self._agree(contract, decode)
+
+    def _evolve(self, wanted: Contract) -> Mapping[str, Sequence[Step]]:
+        before = self.contract if self.contract != wanted else None
+        told = [str(change) for change in changes(before, wanted)] if before else []
+        steps = {name: evolve_table(self.lake, name, wanted) for name in self.tables}
+        if told or any(steps.values()):
+            taken = [str(step) for step in steps[self.name]]
+            self.notice("schema-change", contract=wanted.title, steps=taken, changes=told)
+        return steps
+
+    def _published_since(self, moment: float, reasons: Sequence[str]) -> Mapping[int, Tally]:
+        letters = self.lake.whole(self.dead.name) if self.dead.exists() else None
+        return published_since(self.writer.store, letters, moment, reasons)
