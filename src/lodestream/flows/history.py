@@ -58,7 +58,7 @@ class HistoryBatch(KeyedBatch):
     def rows(self, changes: DataFrame) -> DataFrame:
         flow = self._keyed
         known = self.known(changes)
-        marks = self.stored(changes, flow.marks, self._at.marks)
+        marks = self.remembered(changes)
         return versioned(changes, known, marks, flow.keys, flow.own)
 
     @property

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
 from pyspark.sql import DataFrame
 
 _CONSTRAINTS = "spark.sql.constraintPropagation.enabled"
@@ -13,10 +16,24 @@ def set_aside(rows: DataFrame) -> DataFrame:
     Spark 4.1 also keeps what it knew about the columns, and trips over it ("key not found") when the rows are read in
     two branches of a union: so it is not told.
     """
-    conf = rows.sparkSession.conf
-    before = conf.get(_CONSTRAINTS)
-    conf.set(_CONSTRAINTS, "false")
-    try:
+    with _settings(rows, {_CONSTRAINTS: "false"}):
         return rows.localCheckpoint()
+
+
+def planned_apart(rows: DataFrame, settings: Mapping[str, str]) -> DataFrame:
+    """The same rows, planned with settings of their own and computed once, by the query that they become a part of."""
+    with _settings(rows, {_CONSTRAINTS: "false", **settings}):
+        return rows.localCheckpoint(eager=False)
+
+
+@contextmanager
+def _settings(rows: DataFrame, settings: Mapping[str, str]) -> Iterator[None]:
+    conf = rows.sparkSession.conf
+    before = {key: conf.get(key) for key in settings}
+    for key, value in settings.items():
+        conf.set(key, value)
+    try:
+        yield
     finally:
-        conf.set(_CONSTRAINTS, before or "true")
+        for key, held in before.items():
+            conf.set(key, held or "")

@@ -9,6 +9,7 @@ from pyspark.sql.types import ByteType, DataType, DateType, IntegerType, LongTyp
 
 from lodestream.contracts.quoting import in_list
 from lodestream.contracts.quoting import name as quoted
+from lodestream.tables.aside import planned_apart
 from lodestream.tables.snapshot import Snapshot
 
 # Values of these types are the same as literals, so a filter on them loses no row.
@@ -18,6 +19,13 @@ _MOST_LISTED = 200
 MOST_KEYS = 4_000
 
 _SMALLEST_SPLIT = 16 * 1024 * 1024
+# Whole row groups are read for a few rows of each: that is much, in the smallest batch too. Interpreted, every row
+# would be copied before it is held against the keys. The keys are no part of the code, so it is compiled once.
+_COMPILED = {
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.codegen.factoryMode": "FALLBACK",
+    "spark.sql.optimizer.inSetSwitchThreshold": "0",
+}
 
 
 def quick_look(at: Snapshot, cores: int) -> dict[str, str]:
@@ -44,7 +52,7 @@ def among(column: str, values: Sequence[object], kind: DataType) -> str | None:
 def rows_of(stored: DataFrame, keys: Sequence[str], wanted: DataFrame, values: Sequence[object]) -> DataFrame:
     """The stored rows whose keys are in `wanted`; `values` are those of the first key, when they are few."""
     listed = among(quoted(keys[0]), values, stored.schema[keys[0]].dataType)
-    narrowed = stored.where(listed) if listed else stored
+    narrowed = planned_apart(stored.where(listed), _COMPILED) if listed else stored
     if listed and len(keys) == 1:
         return narrowed
     return narrowed.join(wanted.select(*map(quoted, keys)).distinct(), list(keys), "left_semi")

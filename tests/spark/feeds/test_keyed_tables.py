@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -14,12 +14,15 @@ from feed_line import BRONZE, ITEMS, SMALL, VERSIONS, FeedLine, Killed, killed, 
 from feed_model import Change
 
 from lodestream import failpoints
-from lodestream.errors import AnotherWriter
+from lodestream.engine import make_plan
+from lodestream.errors import AnotherWriter, NotOurTable
 from lodestream.flows.keyed import batch as keyed_batch
 from lodestream.flows.keyed import derived as keyed_derived
 from lodestream.flows.keyed import facts as keyed_facts
-from lodestream.flows.keyed import keeper
+from lodestream.flows.keyed import follow, keeper
 from lodestream.tables import find
+from lodestream.tables.find import among
+from lodestream.tables.order import is_part
 
 SEED = int(os.environ.get("LODE_FEED_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
 ROUNDS = int(os.environ.get("LODE_FEED_ROUNDS", "4"))
@@ -54,7 +57,8 @@ def test_random_changes_in_random_batches_with_kills_equal_the_oracle(
     chance = random.Random(SEED)
     offsets = [0, 0, 0]
     points = chance.sample(POINTS, len(POINTS))
-    keep_directories(chance, monkeypatch)
+    # Made at once, the very batch that asks for a directory uses it.
+    keep_directories(monkeypatch, at_once=chance.random() < 0.5)
     flows: dict[str, Any] | None = None
     for number in range(ROUNDS):
         for _ in range(chance.randrange(1, 4)):
@@ -124,19 +128,72 @@ def test_two_runs_of_one_table_apply_each_change_once(line: FeedLine) -> None:
     line.check_feed(ITEMS)
 
 
+def test_a_table_of_an_earlier_version_is_refused_in_words_and_made_again_from_its_feed(line: FeedLine) -> None:
+    day = some_day(0)
+    line.changes += [Change("a", (1, day), 1, 0, 0), Change("b", (1, day), 1, 0, 1), Change("a", (2, day), 2, 0, 2)]
+    only = (BRONZE, ITEMS)
+    line.drive({name: flow for name, flow in line.flows().items() if name in only})
+    assert not make_plan(line.project).blocked
+    parts = [one for one in line.lake.whole(ITEMS).columns if is_part(one)]
+    line.spark.sql(f"ALTER TABLE lode.{ITEMS} DROP COLUMNS ({', '.join(parts)})")
+    line.spark.sql(f"ALTER TABLE lode.{ITEMS} ADD COLUMNS (_lode struct<by_0: bigint, gone: boolean>)")
+    line.changes += [Change("b", (3, day), 3, 0, 3)]
+    said = [str(finding) for finding in make_plan(line.project).findings if finding.severity == "error"]
+    assert len(said) == 1
+    assert f"{ITEMS} was written by an earlier version" in said[0]
+    with pytest.raises(NotOurTable, match=rf"earlier version(.|\n)*drop {ITEMS}: .* from {ITEMS}__changes"):
+        line.drive({name: flow for name, flow in line.flows().items() if name in only})
+    line.spark.sql(f"DROP TABLE lode.{ITEMS}")
+    line.drive({name: flow for name, flow in line.flows().items() if name in only})
+    assert _weights(line) == {("a", 2), ("b", 3)}
+    line.check_feed(ITEMS)
+
+
+def test_an_ordinary_batch_searches_by_the_directory_and_swaps_rows_at_their_places(
+    line: FeedLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fall-back to a search in every file, or to MERGE, gives the same rows and would go unnoticed."""
+    keep_directories(monkeypatch, at_once=True)
+    day, flows = some_day(0), line.flows()
+    line.changes += [Change(f"k{number}", (1, day), 1, 0, number) for number in range(40)]
+    flows[BRONZE].step(100)
+    assert flows[ITEMS].step(100) is not None
+    searched: list[list[Any]] = []
+
+    def listed(column: str, values: Sequence[Any], kind: Any) -> str | None:
+        searched.append(sorted(values))
+        return among(column, values, kind)
+
+    monkeypatch.setattr(find, "among", listed)
+    monkeypatch.setattr(follow, "merge_changes", lambda *_, **__: pytest.fail("fell back to MERGE"))
+    line.changes += [Change("k3", (2, day), 2, 0, 50), Change("k4", (0, day), 2, 0, 51, gone=True)]
+    line.changes += [Change(f"new{number}", (1, day), 2, 0, 60 + number) for number in range(20)]
+    flows[BRONZE].step(100)
+    assert flows[ITEMS].step(100) is not None
+    kept = {(f"k{number}", 1) for number in range(40) if number not in (3, 4)}
+    assert _weights(line) == {("k3", 2)} | kept | {(f"new{number}", 1) for number in range(20)}
+    assert searched == [["k3", "k4"]], "new keys were searched in the files"
+    searched.clear()
+    line.changes += [Change("k4", (7, day), 1, 0, 90), Change("k3", (3, day), 3, 0, 91)]  # k4 comes after its delete
+    flows[BRONZE].step(100)
+    assert flows[ITEMS].step(100) is not None
+    assert searched == [["k3", "k4"], ["k4"]], "keys without a mark were searched in the marks"
+    assert {row for row in _weights(line) if row[0] in ("k3", "k4")} == {("k3", 3)}
+
+
 def _weights(line: FeedLine) -> set[tuple[str, int]]:
     return {(row.id, row.weight) for row in line.rows(ITEMS)}
 
 
-def keep_directories(chance: random.Random, monkeypatch: pytest.MonkeyPatch) -> None:
+def keep_directories(monkeypatch: pytest.MonkeyPatch, *, at_once: bool) -> None:
     """As large tables do, from the first batch on."""
     monkeypatch.setattr(keeper, "FEWEST_ROWS", 1)
     monkeypatch.setattr(keeper, "CALM", 1)
-    if chance.random() < 0.5:  # made at once, so that the very batch that asks for it uses it
-        monkeypatch.setattr(keeper, "beside", at_once)
+    if at_once:
+        monkeypatch.setattr(keeper, "beside", made_now)
 
 
-def at_once(make: Callable[[], Any]) -> Future[Any]:
+def made_now(make: Callable[[], Any]) -> Future[Any]:
     made: Future[Any] = Future()
     made.set_result(make())
     return made

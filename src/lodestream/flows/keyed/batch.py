@@ -49,16 +49,18 @@ class KeyedBatch(JudgedBatch):
         rows = rows.withColumn(BATCH, lit(number).cast("bigint"))
         told = Observation()
         few = 2 * self.most <= MOST_KEYS
-        entry = addresses.entry() if (addresses := self._keyed.directory.addresses) else None
-        rows = rows.observe(told, *self._keyed.watch.columns(few=few, at=AT, entry=entry)).drop(AT)
-        self._keyed.lake.append(self._keyed.feed, rows, branch, properties)
-        self._keyed.written = self._keyed.watch.facts(told.get, self._at.state.id)
+        flow = self._keyed
+        entry = addresses.entry() if (addresses := flow.directory.addresses) else None
+        mark = addresses.hash() if (addresses := flow.marked.addresses) else None
+        rows = rows.observe(told, *flow.watch.columns(few=few, at=AT, entry=entry, mark=mark)).drop(AT)
+        flow.lake.append(flow.feed, rows, branch, properties)
+        flow.written = flow.watch.facts(told.get, self._at.state.id, self._at.marks.id)
 
     def rows(self, changes: DataFrame) -> DataFrame:
         """The feed rows that the changes make of what is stored."""
         flow = self._keyed
         known = self.known(changes)
-        marks = self.stored(changes, flow.marks, self._at.marks)
+        marks = self.remembered(changes)
         return upserted(changes, known, marks, flow.keys, flow.columns)
 
     def changes(self, number: int) -> DataFrame:
@@ -114,13 +116,19 @@ class KeyedBatch(JudgedBatch):
             self.release()  # as in the judging itself: the batch does not exist yet
             raise
 
-    def stored(self, changes: DataFrame, table: str, at: Snapshot) -> DataFrame | None:
-        """The stored rows of the changed keys, as of one snapshot; None when nothing is stored."""
+    def remembered(self, changes: DataFrame) -> DataFrame | None:
+        """The marks of the changed keys; None when there are surely none, as for most batches."""
+        at, flow, listed = self._at.marks, self._keyed, self.listed
         if at.total_rows == 0 or self.most == 0:
             return None
-        lake = self._keyed.lake
-        rows = lake.whole(table, at.id, quick_look(at, lake.spark.sparkContext.defaultParallelism))
-        return rows_of(self.near(rows), self._keyed.keys, changes, self.first_keys())
+        directory = flow.marked.at(at, flow.follower.before_marks(at)) if listed else None
+        if directory is not None:
+            there, _ = directory.find([one["mark"] for one in listed])
+            listed = [one for one, found in zip(listed, there, strict=True) if found]
+            if not listed:
+                return None
+        rows = flow.lake.whole(flow.marks, at.id, quick_look(at, flow.lake.spark.sparkContext.defaultParallelism))
+        return rows_of(self.near(rows), flow.keys, changes, list({one["first"] for one in listed}))
 
     def known(self, changes: DataFrame) -> DataFrame | None:
         """The table's own rows of the changed keys, and where they lie."""
@@ -131,7 +139,7 @@ class KeyedBatch(JudgedBatch):
         rows = rows.select("*", struct(col("_file").alias("file"), col("_pos").alias("pos")).alias(AT))
         rows = self.near(gathered(rows))
         listed = self.listed
-        directory = self._keyed.directory.at(at) if listed else None
+        directory = self._keyed.directory.at(at, self._keyed.follower.before(at)) if listed else None
         if directory is None:
             return rows_of(rows, self._keyed.keys, changes, self.first_keys())
         there, days = directory.find([one["hash"] for one in listed])
@@ -158,11 +166,12 @@ class KeyedBatch(JudgedBatch):
         return list({one["first"] for one in self.listed})
 
     def listing(self, first: Column) -> list[Column]:
-        addresses = self._keyed.directory.addresses
-        return [first.alias("first"), (addresses.hash() if addresses else lit(None).cast("bigint")).alias("hash")]
+        kept = {"hash": self._keyed.directory.addresses, "mark": self._keyed.marked.addresses}
+        hashes = [(one.hash() if one else lit(None).cast("bigint")).alias(name) for name, one in kept.items()]
+        return [first.alias("first"), *hashes]
 
     @cached_property
     def listed(self) -> list[Row]:
-        """The first column and the hash of each changed key, when they are few and a truncate touches no others."""
+        """The first column and the hashes of each changed key, when they are few and a truncate touches no others."""
         few = self._span.rows <= MOST_KEYS and not (self._floor is not None and self._floor.moved)
         return list(self._seen[_LISTED]) if few else []

@@ -29,7 +29,8 @@ class Facts:
 
     Of those that went: the first key, when they are few, and between which values of the partition columns they lie;
     and `places`, where they lay in the table as of its snapshot `state`, when a batch has just looked them up. Of those
-    that came: their `entries` in the directory of keys, when they are few.
+    that came, their `entries` in the directory of keys, when they are few; of those that mark a place, `remembered`, on
+    top of the snapshot `marks_state` of the marks.
     """
 
     came: int = 0
@@ -40,10 +41,17 @@ class Facts:
     places: tuple[Place, ...] = ()
     state: int | None = None
     entries: tuple[int, ...] = ()
+    remembered: tuple[int, ...] = ()
+    marks_state: int | None = None
 
     def placed(self, state: int) -> bool:
         """Whether it is known where each row that went lies in this very snapshot of the table."""
         return self.state == state and len(self.places) == self.gone
+
+    @property
+    def of_marks(self) -> Facts:
+        """The same of the table of marks, which only grows."""
+        return Facts(came=self.marks, state=self.marks_state, entries=self.remembered)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +71,9 @@ class FeedWatch:
                 found.append((one.column, _PREFIXES.get(kind)))
         return cls(key, tuple(partition_by), tuple(found))
 
-    def columns(self, *, few: bool, at: str | None = None, entry: Column | None = None) -> list[Column]:
+    def columns(
+        self, *, few: bool, at: str | None = None, entry: Column | None = None, mark: Column | None = None
+    ) -> list[Column]:
         went = col(WEIGHT) < 0
         found = [
             count_if(col(WEIGHT) > 0).alias("came"),
@@ -81,9 +91,11 @@ class FeedWatch:
             found.append(collect_list(when(went, col(at))).alias("places"))
         if few and entry is not None:
             found.append(collect_list(when(col(WEIGHT) > 0, entry)).alias("entries"))
+        if few and mark is not None:
+            found.append(collect_list(when(col(WEIGHT) == 0, mark)).alias("remembered"))
         return found
 
-    def facts(self, told: Mapping[str, Any], state: int | None = None) -> Facts:
+    def facts(self, told: Mapping[str, Any], state: int | None = None, marks_state: int | None = None) -> Facts:
         within = {}
         for number, (name, prefix) in enumerate(self.spans):
             low, high = told[f"low_{number}"], told[f"high_{number}"]
@@ -91,8 +103,10 @@ class FeedWatch:
                 within[name] = (_literal(low, prefix), _literal(high, prefix))
         replaced, places = (tuple(told.get(name) or ()) for name in ("replaced", "places"))
         places = tuple((one.file, one.pos) for one in places)
-        entries = tuple(told.get("entries") or ())
-        return Facts(told["came"], told["gone"], told["marks"], replaced, within, places, state, entries)
+        entries, remembered = (tuple(told.get(name) or ()) for name in ("entries", "remembered"))
+        return Facts(
+            told["came"], told["gone"], told["marks"], replaced, within, places, state, entries, remembered, marks_state
+        )
 
     def look(self, rows: DataFrame, snapshot: Snapshot) -> Facts:
         if snapshot.added_rows == 0:

@@ -17,10 +17,12 @@ from lodestream.flows.contracted import Edits
 from lodestream.flows.flow import Batch, Published, Span
 from lodestream.flows.judge import CARRIED, FILTERED, REASONS, WARNED
 from lodestream.flows.keyed.batch import KeyedBatch
+from lodestream.flows.keyed.directory import Addresses
 from lodestream.flows.keyed.evolving import evolve_keys, widen
 from lodestream.flows.keyed.facts import Facts, FeedWatch
 from lodestream.flows.keyed.follow import Follower, Level
 from lodestream.flows.keyed.judge import PLACE, KeyedJudge
+from lodestream.flows.keyed.keeper import DirectoryKeeper
 from lodestream.flows.shape import ddl_of
 from lodestream.flows.silver import SilverFlow
 from lodestream.tables.feed import BATCH, ORDER, WEIGHT, feed_of, found_by, marks_of, position_in
@@ -67,6 +69,12 @@ class KeyedFlow(SilverFlow):
     @cached_property
     def watch(self) -> FeedWatch:
         return FeedWatch.over(self.identity[0], self.table.partition_by, self.lake.whole(self.name).schema)
+
+    @cached_property
+    def marked(self) -> DirectoryKeeper:
+        """Knows which keys surely have no mark: most batches then read none of the marks, however many there are."""
+        addresses = Addresses.over(self.keys, (), self.lake.whole(self.marks).schema)
+        return DirectoryKeeper(self.lake, self.marks, addresses, fewest=1)
 
     @property
     def judges(self) -> bool:
@@ -148,7 +156,7 @@ class KeyedFlow(SilverFlow):
         before = self.contract
         super()._reread(edits)
         if self._writer is not None and self.contract != before:
-            for derived in ("columns", "own", "watch"):
+            for derived in ("columns", "own", "watch", "marked"):
                 self.__dict__.pop(derived, None)
             self.create()
 
@@ -165,6 +173,7 @@ class KeyedFlow(SilverFlow):
         self._behind = False
         if published is not None and self.written is not None and self._applied(level) == published.snapshot:
             self.directory.follow(self.written, level.state)
+            self.marked.follow(self.written.of_marks, level.marks)
         seconds = time.perf_counter() - began
         if published is None:
             return self._caught_up(level, seconds) if level.steps else None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql.functions import col, row_number
@@ -81,6 +82,13 @@ class Follower:
                 continue
             return self._level(steps)
         raise CatalogUnavailable(f"{self._table} keeps moving", why=f"{_MOST_TRIES} attempts to apply its feed failed")
+
+    def before(self, state: Snapshot) -> Iterator[Snapshot]:
+        """The table's snapshots before this one, newest first."""
+        return islice(self._state.store.ancestors(state), 1, None)
+
+    def before_marks(self, marks: Snapshot) -> Iterator[Snapshot]:
+        return islice(self._marks.store.ancestors(marks), 1, None)
 
     def leave(self) -> None:
         """Drop the branches of a run that comes once."""
