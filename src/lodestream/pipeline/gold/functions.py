@@ -22,7 +22,12 @@ _CHANGING_NAMES = frozenset(
         "user",
         "session_user",
         "current_timezone",
+        "localtime",
         "localtimestamp",
+        "systimestamp",
+        "utc_date",
+        "utc_time",
+        "utc_timestamp",
         "random",
         "randstr",
         "uniform",
@@ -117,9 +122,16 @@ def called(node: exp.Expr) -> str | None:
 def changing(node: exp.Expr) -> str | None:
     """The first function in a query whose answer changes though its rows do not."""
     for found in node.walk():
-        if isinstance(found, _CHANGING_NODES) or called(found) in _CHANGING_NAMES:
+        if isinstance(found, _CHANGING_NODES) or not _CHANGING_NAMES.isdisjoint(_names(found)):
             return found.sql("spark").split("(")[0].lower()
     return None
+
+
+def _names(node: exp.Expr) -> set[str]:
+    """What a function is called: a later sqlglot may have a class for it."""
+    if isinstance(node, exp.Anonymous):
+        return {node.name.lower()}
+    return {name.lower() for name in node.sql_names()} if isinstance(node, exp.Func) else set()
 
 
 def unknown_function(node: exp.Expr) -> str | None:

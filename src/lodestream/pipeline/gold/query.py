@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -11,6 +11,7 @@ from sqlglot.optimizer.qualify import qualify
 from sqlglot.schema import MappingSchema
 
 from lodestream.errors import DeclarationError
+from lodestream.pipeline.gold.clauses import drop_hints, refuse_unread
 from lodestream.pipeline.gold.flatten import flatten, inline_ctes
 from lodestream.pipeline.gold.functions import SESSION_WINDOW, WINDOW, called, changing, has_aggregate
 from lodestream.pipeline.gold.plan import InputInfo, NotProvableError
@@ -76,6 +77,8 @@ def read_query(statement: Statement) -> Query:
     tree = statement.tree.copy()
     for node in tree.walk():
         node.comments = None  # they would end up in the middle of the pieces
+    drop_hints(tree)
+    refuse_unread(tree)
     moving = changing(tree)
     if moving:
         raise NotProvableError(
@@ -94,6 +97,7 @@ def read_query(statement: Statement) -> Query:
     outputs = tuple(
         Output(names.get(item.alias_or_name.lower(), item.alias_or_name), item.unalias()) for item in select.expressions
     )
+    _refuse_twins(outputs)
     return Query(select, outputs, group_of(select), statement, notes)
 
 
@@ -153,6 +157,18 @@ def _output_names(tree: exp.Query, infos: Mapping[str, InputInfo]) -> dict[str, 
             )
         names[item.output_name.lower()] = item.output_name
     return names
+
+
+def _refuse_twins(outputs: Sequence[Output]) -> None:
+    seen = set[str]()
+    for output in outputs:
+        if output.name.lower() in seen:
+            raise DeclarationError(
+                f"a Gold query has two columns named {output.name}",
+                why="a table's columns are told apart by their names, in either case",
+                fix=f"give one of them another name: {output.expression.sql('spark')} AS another_name",
+            )
+        seen.add(output.name.lower())
 
 
 def _qualified(tree: exp.Select, infos: Mapping[str, InputInfo]) -> exp.Select:

@@ -48,9 +48,25 @@ def read_statement(sql: str, inputs: Mapping[str, InputInfo]) -> Statement:
                 why=f"the inputs are {', '.join(inputs) or 'none'}",
                 fix="write the table as tier.name, as it is declared in the pipeline",
             )
+        _refuse_moments(table)
         names[name] = None
     infos = {name: inputs[name] for name in names}
     return Statement(tree, tuple(names), infos, _with_views(sql, tree, known))
+
+
+def _refuse_moments(table: exp.Table) -> None:
+    if table.args.get("version") or table.args.get("when"):
+        raise DeclarationError(
+            f"a Gold query reads {table_name(table)} as it was",
+            why="a Gold table says which snapshot of each input it contains, and follows them as they go on",
+            fix="drop VERSION AS OF or TIMESTAMP AS OF; for the past, read the table itself at an earlier snapshot",
+        )
+    if table.args.get("sample"):
+        raise DeclarationError(
+            f"a Gold query reads a sample of {table_name(table)}",
+            why="Gold equals a recompute over its inputs, and a sample has other rows each time",
+            fix="choose rows by what they hold: WHERE pmod(xxhash64(a_key), 10) = 0 for a tenth",
+        )
 
 
 def query_inputs(sql: str) -> tuple[str, ...]:
@@ -61,11 +77,13 @@ def query_inputs(sql: str) -> tuple[str, ...]:
 def base_tables(tree: exp.Expr) -> list[exp.Table]:
     """Every mention of a table that is not a common table expression of this query."""
     ctes = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
-    return [t for t in tree.find_all(exp.Table) if t.db or t.name.lower() not in ctes]
+    mentioned = (table for table in tree.find_all(exp.Table) if not table.find_ancestor(exp.Hint))
+    return [table for table in mentioned if table.db or table.name.lower() not in ctes]
 
 
 def table_name(table: exp.Table) -> str:
-    return f"{table.db}.{table.name}" if table.db else str(table.name)
+    """`tier.name`; a function that gives a table is named by its call."""
+    return f"{table.db}.{table.name}" if table.db else str(table.name) or table.this.sql("spark")
 
 
 def _parse(sql: str) -> exp.Query:
