@@ -64,7 +64,7 @@ Place = tuple[str, int, int]
 
 
 def wait_until(
-    what: str, holds: Callable[[], Any], *, timeout: float = 90.0, otherwise: Callable[[], str] = lambda: ""
+    what: str, holds: Callable[[], Any], *, timeout: float = 180.0, otherwise: Callable[[], str] = lambda: ""
 ) -> Any:
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:
@@ -89,7 +89,7 @@ class Driver:
     def signal(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
 
-    def ends(self, timeout: float = 60.0) -> int:
+    def ends(self, timeout: float = 120.0) -> int:
         try:
             return self.process.wait(timeout)
         except subprocess.TimeoutExpired:

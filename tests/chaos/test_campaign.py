@@ -67,7 +67,7 @@ class Campaign:
         say(f"life: {type(fault).__name__ if fault else point}")
         driver = self.start(failpoints=point or lost)
         if fault is None:
-            assert driver.ends(90) == -9, driver.said()
+            assert driver.ends(180) == -9, driver.said()
             return
         endure(driver, fault)
         if self.rng.random() < 0.5:  # it dies while the fault lasts
@@ -106,7 +106,7 @@ class Campaign:
         only_the_tables_are_left(self.project)
         driver = self.project.start("--once", environment=shifted(folder, -45) if can_shift() else None)
         # What was sent while drivers died has to be caught up with.
-        assert driver.ends(60 + 20 * KILLS) == 0, driver.said()
+        assert driver.ends(120 + 40 * KILLS) == 0, driver.said()
 
     def _recovered(self, driver: Driver) -> None:
         batches = published(self.project, GOLD)
@@ -157,7 +157,7 @@ def campaign(tmp_path: Path, spark: SparkSession) -> Iterator[Campaign]:
         disk.unmount()
 
 
-@pytest.mark.timeout(240 + (60 + OUTAGE) * KILLS)
+@pytest.mark.timeout(480 + (120 + OUTAGE) * KILLS)
 def test_campaign_loses_and_doubles_nothing(campaign: Campaign, spark: SparkSession, tmp_path: Path) -> None:
     say(f"replay: LODE_SEED={SEED} LODE_KILLS={KILLS} LODE_OUTAGE={OUTAGE:g}")
     project = campaign.project

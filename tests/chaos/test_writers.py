@@ -11,7 +11,7 @@ from protocol_oracle import BRONZE, Project, Steady, check_all, events_in_gold, 
 ANOTHER_WRITER = 5
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_second_driver_and_zombie(make_project: Callable[..., Project]) -> None:
     project = make_project()
     producer = Steady(project.bootstrap, project.topic, rate=500)
@@ -37,5 +37,5 @@ def test_second_driver_and_zombie(make_project: Callable[..., Project]) -> None:
     good = sum(1 for number in range(producer.sent) if number % 40)
     wait_until("all of it in Gold", lambda: events_in_gold(project) == good)
     third.signal(signal.SIGTERM)
-    assert third.ends(30) == 0, third.said()
+    assert third.ends() == 0, third.said()
     assert check_all(project) == producer.sent

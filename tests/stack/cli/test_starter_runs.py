@@ -14,7 +14,7 @@ from lodestream.config import load_config
 from lodestream.observe.events import read_events
 from lodestream.tables.inspect import Inspector
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +99,7 @@ def _rows(project):
     return 0 if view is None else view.table.scan().to_arrow().num_rows
 
 
-def _until(done, seconds=120):
+def _until(done, seconds=240):
     deadline = time.monotonic() + seconds
     while not done():
         assert time.monotonic() < deadline, "not in time"
