@@ -51,6 +51,16 @@ def nothing_found(choice: Choice, there: Sequence[Letters]) -> str:
     return f"no such dead letters{known}"
 
 
+def nothing_to_replay(pending: int) -> str:
+    if not pending:
+        return "no open dead letters"
+    letters = "1 letter is" if pending == 1 else f"{pending:,} letters are"
+    return (
+        f"no open dead letters; {letters} pending, of a batch that is not published: "
+        "if it broke a limit of the contract, correct the contract or the code and run again"
+    )
+
+
 def letter_text(one: Letter) -> Text:
     text = Text(f"letter {one.letter}", style="bold").append(f" {one.state}", style=f"not bold {_STYLES[one.state]}")
     lines = [("from", one.place), ("batch", f"{one.batch} of run {one.run}"), ("dead at", one.dead_at.isoformat())]

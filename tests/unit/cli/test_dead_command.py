@@ -160,6 +160,15 @@ def test_wrong_words_are_explained(lode, folder, words, said):
     assert said in ended.err
 
 
+def test_a_replay_of_nothing_starts_no_spark_and_says_what_waits(lode, folder):
+    shop = Shop(folder / "shop")
+    shop.refuse(1, letter("a", 1, "rule: paid"), published=False)
+    ended = lode("--project", shop.folder, "dead", "replay", "silver.orders", "--json")
+    assert (ended.code, ended.json["chosen"], ended.json["replayed"]) == (0, 0, 0)
+    assert "no open dead letters; 1 letter is pending, of a batch that is not published" in ended.err
+    assert "Starting Spark" not in ended.err
+
+
 def test_no_letters_is_no_error(lode, folder):
     write_project(folder / "new")
     ended = lode("--project", folder / "new", "dead", "list")

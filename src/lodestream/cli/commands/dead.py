@@ -8,7 +8,14 @@ from typing import Any
 import click
 
 from lodestream.cli.call import Call, LodeCommand, LodeGroup, pass_call
-from lodestream.cli.dead_screen import letter_json, letter_text, letters_table, nothing_found, replayed_text
+from lodestream.cli.dead_screen import (
+    letter_json,
+    letter_text,
+    letters_table,
+    nothing_found,
+    nothing_to_replay,
+    replayed_text,
+)
 from lodestream.errors import ConfigError
 from lodestream.recovery.choice import STATES, Choice, State, check_letters, parse_moment
 
@@ -125,10 +132,17 @@ def replay(call: Call, table: str, letters: tuple[str, ...], dry_run: bool, **fi
 
     The others stay open, and the exit code is 4. Works beside a run; doing it twice adds nothing.
     """
-    from lodestream.engine import open_project, replay_dead
+    from lodestream.engine import dead_letters, open_project, replay_dead
 
-    choice = _choice(letters, filters)
-    done = replay_dead(open_project(call.config), table, choice, dry_run=dry_run, progress=call.screen.progress())
+    choice, project = _choice(letters, filters), open_project(call.config)
+    there = dead_letters(project, table, choice, ("open", "pending"))
+    if not any(one.states["open"] for one in there):
+        from lodestream.recovery.replay import Replayed
+
+        call.screen.note(nothing_to_replay(sum(one.states["pending"] for one in there)))
+        done = Replayed(table, dry_run=dry_run)
+    else:
+        done = replay_dead(project, table, choice, dry_run=dry_run, progress=call.screen.progress())
     call.screen.show(done, replayed_text(done))
     return _BROKEN if done.failing else 0
 
