@@ -130,7 +130,7 @@ def test_taxi_gold_equals_its_query_after_corrections(keep: Any, name: str) -> N
             infos[f"gold.{table}"], upstream[table] = _described(keep, table, infos, keys)
     kept = keep(_sql(name), infos)
     assert kept.plan.strategy == STRATEGIES[name], kept.plan.reason
-    for seed in (1, 2, 7):
+    for seed in (1, 2):
         tables = silver(seed)
         for table, keeper in upstream.items():
             keeper.become(tables)
