@@ -51,8 +51,8 @@ class SentEvents(Counted):
             for offset, one in enumerate(sent, since["next"])
         ]
         frame = self._spark.createDataFrame(pa.Table.from_pylist(rows, _SCHEMA))
-        headers = "cast(NULL AS array<struct<key:string,value:binary>>) AS headers"
-        raw = ("cast(NULL AS binary) AS key", "value", headers, "'events' AS topic", "0 AS partition")
+        headers = "array(named_struct('key', 'trace', 'value', X'00FF')) AS headers"
+        raw = ("cast(concat('key ', offset) AS binary) AS key", "value", headers, "'events' AS topic", "0 AS partition")
         return frame.selectExpr(*raw, "offset", "timestamp")
 
 

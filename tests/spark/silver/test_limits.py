@@ -112,8 +112,12 @@ def test_rows_that_come_too_late_are_dead_letters(line: Make, tmp_path: Path) ->
     (batch,) = shop_line.run()[ORDERS]
     assert balanced([batch])
     assert shop_line.column(ORDERS, "id") == [0, 1, 2]
-    ((reasons, offset),) = shop_line.rows(DEAD, "reasons", "offset")
-    assert (reasons[0].partition(":")[0], offset) == ("late", 3)
+    place = ("topic", "partition", "offset", "timestamp", "contract", "batch", "state")
+    ((*told, key, headers, value, reasons),) = shop_line.rows(DEAD, *place, "key", "headers", "value", "reasons")
+    assert reasons[0].partition(":")[0] == "late"
+    assert told == ["events", 0, 3, ARRIVED.replace(tzinfo=None), "orders 2.1.0", 1, "open"]
+    raw = [(header.key, bytes(header.value)) for header in headers]
+    assert (bytes(key), raw, bytes(value)) == (b"key 3", [("trace", b"\x00\xff")], shop_line.sent[3].value)
 
 
 def test_header_lines_and_empty_files_are_no_records(line: Make, tmp_path: Path) -> None:
