@@ -16,7 +16,7 @@ from lodestream.config import load_config
 from lodestream.engine.build import Builder
 from lodestream.engine.project import Project
 from lodestream.flows.bronze import BronzeFlow
-from lodestream.flows.silver import SilverFlow
+from lodestream.flows.silver.flow import SilverFlow
 from lodestream.runtime.session import start_session
 from lodestream.sources.kafka import BRONZE_DDL
 from lodestream.tables.lake import Lake

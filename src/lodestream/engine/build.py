@@ -22,15 +22,15 @@ from lodestream.engine.unfit import unfit
 from lodestream.errors import DeclarationError
 from lodestream.flows.agreement import Agreement
 from lodestream.flows.bronze import BronzeFlow
-from lodestream.flows.declared import Decoder
 from lodestream.flows.flow import Flow
 from lodestream.flows.gold.flow import GoldFlow, GoldInput
-from lodestream.flows.history import HistoryFlow
 from lodestream.flows.keyed.derived import DerivedFlow
 from lodestream.flows.keyed.flow import KeyedFlow
+from lodestream.flows.keyed.history import HistoryFlow
 from lodestream.flows.promise import Promise
-from lodestream.flows.reference import ReferenceFlow
-from lodestream.flows.silver import SilverFlow
+from lodestream.flows.reference.flow import ReferenceFlow
+from lodestream.flows.silver.declared import Decoder
+from lodestream.flows.silver.flow import SilverFlow
 from lodestream.flows.stream import StreamFlow
 from lodestream.pipeline import Files, Kafka, Stream, Table, parse_partition
 from lodestream.sources.changes import KeyedChanges, KeyedWhole

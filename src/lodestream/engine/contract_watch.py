@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from lodestream.contracts import Contract
-from lodestream.flows.declared import Decoder
 from lodestream.flows.promise import Promise
+from lodestream.flows.silver.declared import Decoder
 from lodestream.pipeline import Table
 from lodestream.pipeline.decoders import Debezium
 

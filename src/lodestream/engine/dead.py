@@ -16,7 +16,7 @@ from lodestream.runtime.progress import Progress, SilentProgress
 from lodestream.tables.inspect import Inspector
 
 if TYPE_CHECKING:
-    from lodestream.flows.silver import SilverFlow
+    from lodestream.flows.silver.flow import SilverFlow
     from lodestream.recovery.replay import Replayed
 
 T = TypeVar("T")
@@ -65,7 +65,7 @@ def discard_dead(
 def _with_flow(project: Project, table: str, work: Callable[[SilverFlow, EventLog], T], progress: Progress | None) -> T:
     from lodestream.engine.build import Builder, new_run
     from lodestream.engine.failures import explain
-    from lodestream.flows.silver import SilverFlow
+    from lodestream.flows.silver.flow import SilverFlow
     from lodestream.runtime.session import start_session
 
     declared = _named(project, table)

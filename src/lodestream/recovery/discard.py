@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lodestream.flows.silver import SilverFlow
+from lodestream.flows.silver.flow import SilverFlow
 from lodestream.recovery.choice import Choice
 from lodestream.recovery.open_letters import OpenLetters
 

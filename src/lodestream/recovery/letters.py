@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from lodestream.flows.letters import OWN, SETTLED, SUFFIX, judge_letters
+from lodestream.flows.dead.letters import OWN, SETTLED, SUFFIX, judge_letters
 from lodestream.recovery.choice import Choice, State
 from lodestream.tables.feed import feed_of
 from lodestream.tables.inspect import Inspector, TableView

@@ -8,9 +8,9 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import broadcast, col, exists, expr, lit, lower
 
-from lodestream.flows.dead import Survey
-from lodestream.flows.envelope import EVENT
-from lodestream.flows.letters import SUFFIX
+from lodestream.flows.dead.envelope import EVENT
+from lodestream.flows.dead.letters import SUFFIX
+from lodestream.flows.dead.table import Survey
 from lodestream.recovery.choice import Choice
 from lodestream.tables.lake import Lake
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from lodestream.errors import CatalogUnavailable, ConfigError
-from lodestream.flows.envelope import EVENT
+from lodestream.flows.dead.envelope import EVENT
 from lodestream.flows.flow import Batch
-from lodestream.flows.silver import SilverFlow
+from lodestream.flows.silver.flow import SilverFlow
 from lodestream.recovery.choice import Choice
 from lodestream.recovery.open_letters import OpenLetters, in_bucket
 from lodestream.recovery.trial import Failing, Trial

@@ -9,11 +9,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql.functions import col, collect_list, count, flatten, lit
 
 from lodestream.errors import AuditFailed
-from lodestream.flows.envelope import EVENT, restored
+from lodestream.flows.dead.envelope import EVENT, restored
 from lodestream.flows.flow import Batch, Span
-from lodestream.flows.judge import CARRIED, REASONS
-from lodestream.flows.judged import JudgedBatch
-from lodestream.flows.silver import SilverFlow
+from lodestream.flows.silver.flow import SilverFlow
+from lodestream.flows.silver.judge import CARRIED, REASONS
+from lodestream.flows.silver.judged import JudgedBatch
 from lodestream.recovery.open_letters import OpenLetters
 from lodestream.sources.source import Source
 

@@ -15,9 +15,9 @@ from typing import Any
 from protocol_schedule import Schedule
 
 from lodestream.errors import AnotherWriter, CatalogUnavailable, OutcomeUnknown, Transient
-from lodestream.flows.dead import DeadLetters
+from lodestream.flows.dead.letters import ATTEMPT, SETTLED
+from lodestream.flows.dead.table import DeadLetters
 from lodestream.flows.flow import Batch, Flow, Span
-from lodestream.flows.letters import ATTEMPT, SETTLED
 from lodestream.pipeline.location import Location
 from lodestream.pipeline.table import Table
 from lodestream.sources.source import Position, Source

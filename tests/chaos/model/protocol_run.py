@@ -8,7 +8,8 @@ from contextlib import contextmanager
 import pytest
 from protocol_model import Weather, World
 
-from lodestream.flows import dead, flow
+from lodestream.flows import flow
+from lodestream.flows.dead.table import table as dead
 from lodestream.tables import publish
 
 

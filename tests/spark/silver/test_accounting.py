@@ -97,8 +97,8 @@ def daily(partition_by: Any) -> Pipeline:
 
 def spied(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Directories from the first batch on, as large tables have them, and a note of each search in the table."""
-    from lodestream.flows import duplicates
     from lodestream.flows.keyed import keeper
+    from lodestream.flows.silver.flow import duplicates
 
     made: list[str] = []
     find = duplicates.rows_of

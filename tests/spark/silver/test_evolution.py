@@ -13,7 +13,7 @@ from silver_line import SilverLine
 from lodestream import Json, Kafka, Pipeline, failpoints
 from lodestream.contracts import Contract, Field, Limits, contract_yaml
 from lodestream.errors import ContractError
-from lodestream.flows.evolving import evolve_table
+from lodestream.flows.silver.evolving import evolve_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from lodestream.flows.courtesy import Courtesy, put_up, take_down
+from lodestream.flows.silver.courtesy import Courtesy, put_up, take_down
 from lodestream.tables.memory import MemoryStore, MemoryTable
 from lodestream.tables.store import MAIN
 

@@ -12,13 +12,13 @@ from pyspark.sql.functions import col, collect_set, lit, size, struct, when
 from lodestream.contracts.quoting import name as quoted
 from lodestream.errors import AuditFailed
 from lodestream.flows.flow import Span
-from lodestream.flows.judge import FILTERED, REASONS
-from lodestream.flows.judged import JudgedBatch
 from lodestream.flows.keyed.floor import Floor, floor_of
 from lodestream.flows.keyed.follow import Level
 from lodestream.flows.keyed.judge import deletes
 from lodestream.flows.keyed.rows import AT, upserted
 from lodestream.flows.shape import only_touched
+from lodestream.flows.silver.judge import FILTERED, REASONS
+from lodestream.flows.silver.judged import JudgedBatch
 from lodestream.pipeline import Debezium
 from lodestream.tables.feed import BATCH
 from lodestream.tables.find import MOST_KEYS, quick_look, rows_of

@@ -13,11 +13,11 @@ from pyspark.sql.types import BooleanType, LongType, StructField, StructType
 from lodestream.contracts.quoting import name as quoted
 from lodestream.errors import DeclarationError
 from lodestream.flows.flow import Batch, Span
-from lodestream.flows.judge import CARRIED, Judge
 from lodestream.flows.keyed.batch import KeyedBatch
 from lodestream.flows.keyed.flow import HIDDEN, KeyedFlow
 from lodestream.flows.keyed.follow import Level
 from lodestream.flows.keyed.judge import PLACE
+from lodestream.flows.silver.judge import CARRIED, Judge
 from lodestream.flows.usercode import transform
 from lodestream.sources.changes import KeyedChanges
 from lodestream.tables.feed import BATCH, WEIGHT

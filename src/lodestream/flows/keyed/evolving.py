@@ -11,7 +11,7 @@ from lodestream.contracts import Contract
 from lodestream.contracts.evolution import Step
 from lodestream.contracts.types import parse_type
 from lodestream.contracts.widening import relation
-from lodestream.flows.evolving import evolve_table
+from lodestream.flows.silver.evolving import evolve_table
 from lodestream.tables.evolving import apply_steps, spelt
 from lodestream.tables.lake import Lake
 

@@ -17,8 +17,8 @@ from pyspark.sql.functions import broadcast, col, lit, size
 from pyspark.sql.functions import max as highest
 
 from lodestream.contracts.quoting import name as quoted
-from lodestream.flows.judge import FILTERED, REASONS
 from lodestream.flows.keyed.judge import PLACE, TRUNCATE
+from lodestream.flows.silver.judge import FILTERED, REASONS
 from lodestream.tables.feed import ORDER, WEIGHT
 
 _HERE = "_here"

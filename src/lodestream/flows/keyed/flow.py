@@ -13,9 +13,7 @@ from pyspark.sql.types import StructField, StructType
 from lodestream.contracts import Contract
 from lodestream.contracts.evolution import Step
 from lodestream.errors import NotOurTable
-from lodestream.flows.contracted import Edits
 from lodestream.flows.flow import Batch, Published, Span
-from lodestream.flows.judge import CARRIED, FILTERED, REASONS, WARNED
 from lodestream.flows.keyed.batch import KeyedBatch
 from lodestream.flows.keyed.directory import Addresses
 from lodestream.flows.keyed.evolving import evolve_keys, widen
@@ -24,7 +22,9 @@ from lodestream.flows.keyed.follow import Follower, Level
 from lodestream.flows.keyed.judge import PLACE, KeyedJudge
 from lodestream.flows.keyed.keeper import DirectoryKeeper
 from lodestream.flows.shape import ddl_of
-from lodestream.flows.silver import SilverFlow
+from lodestream.flows.silver.contracted import Edits
+from lodestream.flows.silver.flow import SilverFlow
+from lodestream.flows.silver.judge import CARRIED, FILTERED, REASONS, WARNED
 from lodestream.tables.feed import BATCH, ORDER, WEIGHT, feed_of, found_by, marks_of, position_in
 from lodestream.tables.iceberg import IcebergStore
 from lodestream.tables.order import parts, plain

@@ -23,7 +23,7 @@ from pyspark.sql.types import StructType
 
 from lodestream.contracts.quoting import name as quoted
 from lodestream.errors import DeclarationError
-from lodestream.flows.judge import CARRIED, FILTERED, REASONS, Judge
+from lodestream.flows.silver.judge import CARRIED, FILTERED, REASONS, Judge
 from lodestream.tables.order import GONE
 
 # A struct that compares as the changes of a key do; its last field says whether the change deletes.

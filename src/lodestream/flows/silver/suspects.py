@@ -9,8 +9,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import array, col, concat, lit, to_json, when, xxhash64
 
 from lodestream.errors import UserCodeError
-from lodestream.flows.judge import CARRIED
-from lodestream.flows.raising import MOST, Raising, TooManyRaise, find_raising, raised_by_row, users_trace
+from lodestream.flows.silver.judge import CARRIED
+from lodestream.flows.silver.raising import MOST, Raising, TooManyRaise, find_raising, raised_by_row, users_trace
 
 MARK = "_mark"
 Judging = Callable[[DataFrame], DataFrame]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import array, col, current_timestamp, expr, lit
 
-from lodestream.flows.envelope import COORDINATES, enclosed
-from lodestream.flows.judge import CARRIED, REASONS
-from lodestream.flows.letters import ATTEMPT
+from lodestream.flows.dead.envelope import COORDINATES, enclosed
+from lodestream.flows.dead.letters import ATTEMPT
+from lodestream.flows.silver.judge import CARRIED, REASONS
 from lodestream.tables.snapshot import Stamp
 
 DDL = (

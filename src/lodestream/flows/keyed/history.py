@@ -10,9 +10,9 @@ from pyspark.sql.types import BooleanType, StructField, StructType
 
 from lodestream.errors import DeclarationError
 from lodestream.flows.flow import Span
-from lodestream.flows.history_rows import CURRENT, FROM, TO, versioned
 from lodestream.flows.keyed.batch import KeyedBatch
 from lodestream.flows.keyed.flow import KeyedFlow
+from lodestream.flows.keyed.history_rows import CURRENT, FROM, TO, versioned
 from lodestream.flows.keyed.judge import PLACE
 
 

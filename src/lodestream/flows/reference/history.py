@@ -10,7 +10,7 @@ from pyspark.sql.functions import coalesce, col, lead, lit, row_number, struct, 
 from pyspark.sql.functions import min as least
 
 from lodestream.contracts.quoting import name as quoted
-from lodestream.flows.history_rows import CURRENT, FROM, TO
+from lodestream.flows.keyed.history_rows import CURRENT, FROM, TO
 
 MOMENTS = ("date", "timestamp", "timestamp_ntz")
 _OLD, _NEW = "_old", "_new"

@@ -21,7 +21,7 @@ from lodestream.pipeline import Partition
 from lodestream.tables.find import EXACT, MOST_KEYS, quick_look, rows_of
 
 if TYPE_CHECKING:
-    from lodestream.flows.silver import SilverFlow
+    from lodestream.flows.silver.flow import SilverFlow
 
 _ASKED, _KEY, _RANK, _KNOWN = "asked", "_key", "_rank", "_known"
 _WITHIN_A_DAY = ("days", "hours", "identity")

@@ -12,8 +12,8 @@ from lodestream.contracts import Contract
 from lodestream.contracts.refusal import unexpected, violation
 from lodestream.contracts.thresholds import Tally, breaches, longest_window
 from lodestream.contracts.violations import taken
-from lodestream.flows.judge import REASONS
-from lodestream.flows.letters import History
+from lodestream.flows.dead.letters import History
+from lodestream.flows.silver.judge import REASONS
 from lodestream.pipeline import Expectation
 
 # What was published since a moment (epoch seconds): the tallies by batch, with rows per each of the given reasons.

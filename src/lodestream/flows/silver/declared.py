@@ -9,10 +9,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql.functions import col, struct
 
 from lodestream.contracts import Contract, Field
-from lodestream.flows.accounting import multiplies
-from lodestream.flows.envelope import EVENT
+from lodestream.flows.dead.envelope import EVENT
 from lodestream.flows.flow import Flow
-from lodestream.flows.judge import CARRIED, ERROR
+from lodestream.flows.silver.accounting import multiplies
+from lodestream.flows.silver.judge import CARRIED, ERROR
 from lodestream.flows.usercode import transform
 from lodestream.sources.source import Source
 from lodestream.sources.table import AppendedRows

@@ -8,10 +8,10 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql.functions import col, count, count_if, lit
 
 from lodestream.errors import AuditFailed
-from lodestream.flows.accounting import unaccounted
 from lodestream.flows.bronze import AppendBatch
 from lodestream.flows.flow import Batch
-from lodestream.flows.judge import FILTERED, filtered_by
+from lodestream.flows.silver.accounting import unaccounted
+from lodestream.flows.silver.judge import FILTERED, filtered_by
 from lodestream.pipeline import Filter
 from lodestream.tables.lake import Lake
 from lodestream.tables.snapshot import Snapshot

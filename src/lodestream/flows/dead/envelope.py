@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import col, from_json, lit, struct, to_json
 from pyspark.sql.types import BinaryType, DataType, StructType
 
-from lodestream.flows.judge import CARRIED
+from lodestream.flows.silver.judge import CARRIED
 
 # Which event a row came from, while letters are replayed: carried beside the raw columns, never written.
 EVENT = "_lode_event"

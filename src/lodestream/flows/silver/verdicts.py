@@ -9,13 +9,13 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql.functions import array, col, lit, struct
 
-from lodestream.flows.envelope import file_marks, has_file_marks, records
-from lodestream.flows.judge import CARRIED, ERROR, FILTERED, REASONS, WARNED
-from lodestream.flows.raising import Raising, raised_by_row
-from lodestream.flows.suspects import alone, find_suspects, unsteady, without
+from lodestream.flows.dead.envelope import file_marks, has_file_marks, records
+from lodestream.flows.silver.judge import CARRIED, ERROR, FILTERED, REASONS, WARNED
+from lodestream.flows.silver.raising import Raising, raised_by_row
+from lodestream.flows.silver.suspects import alone, find_suspects, unsteady, without
 
 if TYPE_CHECKING:
-    from lodestream.flows.silver import SilverFlow
+    from lodestream.flows.silver.flow import SilverFlow
 
 # Above this many rows a batch is kept on disk while it is judged, so that memory does not follow its size.
 _MOST_IN_MEMORY = 50_000

@@ -13,7 +13,7 @@ from lodestream.contracts.quoting import name as quoted
 from lodestream.contracts.refusal import unloadable
 from lodestream.contracts.violations import taken
 from lodestream.errors import SourceUnreadable
-from lodestream.flows.judge import CARRIED, FILTERED, REASONS, WARNED, Judge
+from lodestream.flows.silver.judge import CARRIED, FILTERED, REASONS, WARNED, Judge
 
 _MOST = 3
 

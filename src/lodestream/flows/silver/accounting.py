@@ -9,8 +9,8 @@ from pyspark.sql.functions import col, count_distinct, struct
 from pyspark.sql.types import StructType
 
 from lodestream.errors import AuditFailed
-from lodestream.flows.envelope import is_bronze
-from lodestream.flows.judge import CARRIED
+from lodestream.flows.dead.envelope import is_bronze
+from lodestream.flows.silver.judge import CARRIED
 
 EVENTS = "events"
 # Steps of a plan that give at most one row for each: all others may give several.

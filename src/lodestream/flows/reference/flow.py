@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame
 from lodestream.contracts import Contract
 from lodestream.errors import DeclarationError
 from lodestream.flows.flow import Batch, Flow, Span
-from lodestream.flows.history_rows import CURRENT, FROM, TO
-from lodestream.flows.reference_check import checked
-from lodestream.flows.reference_history import MOMENTS, as_dated, as_loaded, history_ddl, last_of_each
+from lodestream.flows.keyed.history_rows import CURRENT, FROM, TO
+from lodestream.flows.reference.check import checked
+from lodestream.flows.reference.history import MOMENTS, as_dated, as_loaded, history_ddl, last_of_each
 from lodestream.flows.shape import ddl_of
 from lodestream.pipeline import Table
 from lodestream.sources.reference import ReferenceFile

@@ -10,17 +10,17 @@ from pyspark.sql.functions import col, count, count_if, lit, size
 
 from lodestream.errors import AuditFailed
 from lodestream.failpoints import reach
-from lodestream.flows.accounting import EVENTS, events, unaccounted
-from lodestream.flows.duplicates import KeySearch
 from lodestream.flows.flow import Batch, Span
-from lodestream.flows.judge import CARRIED, FILTERED, REASONS, WARNED
 from lodestream.flows.shape import partition_columns, touched
-from lodestream.flows.verdicts import Verdicts
+from lodestream.flows.silver.accounting import EVENTS, events, unaccounted
+from lodestream.flows.silver.duplicates import KeySearch
+from lodestream.flows.silver.judge import CARRIED, FILTERED, REASONS, WARNED
+from lodestream.flows.silver.verdicts import Verdicts
 from lodestream.pipeline import Partition
 from lodestream.tables.snapshot import Snapshot, Stamp
 
 if TYPE_CHECKING:
-    from lodestream.flows.silver import SilverFlow
+    from lodestream.flows.silver.flow import SilverFlow
 
 _AGAIN = "_again"
 

@@ -9,7 +9,7 @@ from pyspark.sql.functions import collect_set, count_if, expr, flatten, size, wh
 from pyspark.sql.functions import slice as part
 
 from lodestream.contracts import quoting
-from lodestream.flows.judge import CARRIED
+from lodestream.flows.silver.judge import CARRIED
 from lodestream.sources.codecs.json import JsonCodec
 
 _COUNT, _NAMES = "unknown", "unknown_names"

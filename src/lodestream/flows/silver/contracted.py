@@ -11,15 +11,15 @@ from lodestream.contracts.compatibility import changes
 from lodestream.contracts.evolution import Step
 from lodestream.contracts.thresholds import Tally
 from lodestream.errors import ContractError
-from lodestream.flows.dead import DeadLetters
-from lodestream.flows.declared import DeclaredFlow, Decoder
-from lodestream.flows.evolving import evolve_table
+from lodestream.flows.dead.table import DeadLetters
 from lodestream.flows.flow import Published
-from lodestream.flows.judge import Judge
-from lodestream.flows.limits import LimitWatch, published_since
 from lodestream.flows.promise import Promise
-from lodestream.flows.unique import Uniqueness
-from lodestream.flows.unknown import UnknownFields
+from lodestream.flows.silver.declared import DeclaredFlow, Decoder
+from lodestream.flows.silver.evolving import evolve_table
+from lodestream.flows.silver.judge import Judge
+from lodestream.flows.silver.limits import LimitWatch, published_since
+from lodestream.flows.silver.unique import Uniqueness
+from lodestream.flows.silver.unknown import UnknownFields
 from lodestream.pipeline import Table
 from lodestream.sources.source import Source
 from lodestream.tables.lake import Lake

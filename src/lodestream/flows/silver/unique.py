@@ -33,8 +33,8 @@ from pyspark.sql.functions import (
 from lodestream.contracts import Contract
 from lodestream.contracts.quoting import name as quoted
 from lodestream.contracts.violations import SHOWN, hidden, taken
-from lodestream.flows.judge import CARRIED, REASONS
 from lodestream.flows.shape import only_touched, period
+from lodestream.flows.silver.judge import CARRIED, REASONS
 from lodestream.pipeline import Partition
 from lodestream.tables.find import MOST_KEYS, among
 

@@ -14,8 +14,8 @@ from pyspark.sql.functions import col
 
 from lodestream.errors import CatalogUnavailable, LodeError
 from lodestream.failpoints import reach
-from lodestream.flows.letter_rows import DDL, decided, refused
-from lodestream.flows.letters import ATTEMPT, BASE, OWN, SETTLED, SUFFIX, Verdict, judge_letters
+from lodestream.flows.dead.letters import ATTEMPT, BASE, OWN, SETTLED, SUFFIX, Verdict, judge_letters
+from lodestream.flows.dead.rows import DDL, decided, refused
 from lodestream.tables.jvm import catalog_errors
 from lodestream.tables.lake import Lake
 from lodestream.tables.publish import Moved, Writer

@@ -8,18 +8,18 @@ from functools import cached_property
 from pyspark.sql import DataFrame
 
 from lodestream.contracts import Contract
-from lodestream.flows.contracted import ContractedFlow
-from lodestream.flows.courtesy import Courtesy, put_up, take_down
-from lodestream.flows.dead import DeadLetters
-from lodestream.flows.envelope import has_file_marks, records
-from lodestream.flows.filtered import FilteredBatch, TransformedBatch
+from lodestream.flows.dead.envelope import has_file_marks, records
+from lodestream.flows.dead.table import DeadLetters
 from lodestream.flows.flow import Batch, Published, Span
-from lodestream.flows.judged import JudgedBatch
 from lodestream.flows.keyed.directory import Addresses, KeyDirectory
 from lodestream.flows.keyed.facts import Facts
 from lodestream.flows.keyed.keeper import DirectoryKeeper
-from lodestream.flows.raising import raised_by_row
 from lodestream.flows.shape import partition_columns
+from lodestream.flows.silver.contracted import ContractedFlow
+from lodestream.flows.silver.courtesy import Courtesy, put_up, take_down
+from lodestream.flows.silver.filtered import FilteredBatch, TransformedBatch
+from lodestream.flows.silver.judged import JudgedBatch
+from lodestream.flows.silver.raising import raised_by_row
 from lodestream.tables.feed import found_by
 from lodestream.tables.iceberg import IcebergStore
 from lodestream.tables.publish import Base, Moved, Writer
