@@ -11,8 +11,8 @@ from protocol_run import run
 from protocol_schedule import Livelock
 
 from lodestream.errors import LodeError
-from lodestream.flows.dead.table import letters
-from lodestream.flows.dead.table import table as dead
+from lodestream.flows.dead import letters
+from lodestream.flows.dead import table as dead
 from lodestream.tables import positions, publish
 from lodestream.tables.memory import MemoryStore
 from lodestream.tables.publish import Base, Moved, Staged, Writer

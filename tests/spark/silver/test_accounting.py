@@ -98,7 +98,7 @@ def daily(partition_by: Any) -> Pipeline:
 def spied(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Directories from the first batch on, as large tables have them, and a note of each search in the table."""
     from lodestream.flows.keyed import keeper
-    from lodestream.flows.silver.flow import duplicates
+    from lodestream.flows.silver import duplicates
 
     made: list[str] = []
     find = duplicates.rows_of
