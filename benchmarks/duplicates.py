@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from duplicate_ways.ours import Ours
 from duplicate_ways.stock import Stock
 from upsert_ways.changes import A_DAY
-from upserts import growth, in_turn, say, settled
+from upserts import SIZES, growth, in_turn, row_counts, say, settled
 
 RECENT = 3 * A_DAY
 # By the partitioning of the table: where the copies are looked for, as how many orders back.
@@ -36,19 +36,19 @@ TABLES: Mapping[str, Mapping[str, int]] = {
 
 
 @click.command()
-@click.option("--rows", "sizes", default="100000,1000000,10000000", show_default=True, help="Stored, smallest first.")
+@click.option("--rows", "sizes", default=SIZES, type=row_counts, show_default=True, help="Stored, smallest first.")
 @click.option("--events", default=1000, show_default=True, help="Events in a batch.")
 @click.option("--rounds", default=18, show_default=True, help="Batches into each table; the first third warms up.")
 @click.option("--stock-rounds", default=3, show_default=True, help="Batches of the stock way; 0 leaves it out.")
 @click.option("--only", type=click.Choice(["dated", "undated"]), help="One of the two tables.")
 @click.option("--json", "as_json", is_flag=True, help="Print one object on standard output.")
-def main(sizes: str, events: int, rounds: int, stock_rounds: int, only: str | None, as_json: bool) -> None:
+def main(sizes: list[int], events: int, rounds: int, stock_rounds: int, only: str | None, as_json: bool) -> None:
     found: dict[str, list[dict[str, Any]]] = {}
     with tempfile.TemporaryDirectory(prefix="lode-duplicates-") as folder:
         for partition_by, reaches in TABLES.items():
             name = "dated" if partition_by else "undated"
             if only in (None, name):
-                roots = {rows: Path(folder) / name / str(rows) for rows in map(int, sizes.split(","))}
+                roots = {rows: Path(folder) / name / str(rows) for rows in sizes}
                 found |= measured(partition_by, reaches, roots, events, rounds, stock_rounds)
     result = summed(found, events)
     print(json.dumps(result) if as_json else told(result))

@@ -38,19 +38,30 @@ class Case:
 CASES = (Case("dated", "days(day)", 3 * A_DAY), Case("undated", "", 2**62))
 
 
+SIZES = "100000,1000000,10000000"
+
+
+def row_counts(text: str) -> list[int]:
+    """Numbers of rows, smallest first: growth is the last one's time over the first one's."""
+    counts = [int(one) if one.strip().isdecimal() else 0 for one in text.split(",")]
+    if 0 in counts or sorted(set(counts)) != counts:
+        raise click.BadParameter(f"{text!r} is not a list of row counts that grow, such as {SIZES}")
+    return counts
+
+
 @click.command()
-@click.option("--rows", "sizes", default="100000,1000000,10000000", show_default=True, help="Stored, smallest first.")
+@click.option("--rows", "sizes", default=SIZES, type=row_counts, show_default=True, help="Stored, smallest first.")
 @click.option("--changes", default=1000, show_default=True, help="Changes in a batch.")
 @click.option("--rounds", default=18, show_default=True, help="Batches into each table; the first third warms up.")
 @click.option("--stock-rounds", default=3, show_default=True, help="Batches of the stock way; 0 leaves it out.")
-@click.option("--only", default="", help="One of the two tables: dated or undated.")
+@click.option("--only", type=click.Choice(["dated", "undated"]), help="One of the two tables.")
 @click.option("--json", "as_json", is_flag=True, help="Print one object on standard output.")
-def main(sizes: str, changes: int, rounds: int, stock_rounds: int, only: str, as_json: bool) -> None:
+def main(sizes: list[int], changes: int, rounds: int, stock_rounds: int, only: str | None, as_json: bool) -> None:
     found: dict[str, list[dict[str, Any]]] = {}
     with tempfile.TemporaryDirectory(prefix="lode-upserts-") as folder:
         for case in CASES:
-            if only in ("", case.name):
-                roots = {rows: Path(folder) / case.name / str(rows) for rows in map(int, sizes.split(","))}
+            if only in (None, case.name):
+                roots = {rows: Path(folder) / case.name / str(rows) for rows in sizes}
                 found[case.name] = measured(case, roots, changes, rounds, stock_rounds)
     result = summed(found, changes)
     print(json.dumps(result) if as_json else told(result))
