@@ -6,27 +6,23 @@ from sqlglot import exp
 
 from lodestream.pipeline.gold.plan import NotProvableError
 
+_ORDERING = frozenset(["order", "sort", "distribute", "cluster", "limit", "offset"])
 _READ: dict[type[exp.Expr], frozenset[str]] = {
-    exp.Select: frozenset(
-        ["expressions", "from_", "joins", "laterals", "where", "group", "having", "distinct", "qualify", "windows"],
-    )
-    | {"with_", "order", "sort", "distribute", "cluster", "limit", "offset"},
+    exp.Select: frozenset(["expressions", "from_", "joins", "laterals", "where", "group", "having", "distinct"])
+    | {"with_", "windows", "hint", "qualify"}
+    | _ORDERING,
+    exp.Union: frozenset(["this", "expression", "distinct", "with_"]) | _ORDERING,
     exp.Table: frozenset(["this", "db", "alias"]),
     exp.Subquery: frozenset(["this", "alias", "with_"]),
     exp.Join: frozenset(["this", "side", "kind", "on", "using"]),
     exp.With: frozenset(["expressions"]),
+    exp.Distinct: frozenset(["expressions"]),
 }
 _CALLED = {"pivots": "PIVOT", "recursive": "WITH RECURSIVE", "method": "NATURAL JOIN"}
 _CHEAPER = {
     "pivots": "write a column for each value: sum(CASE WHEN kind = 'a' THEN amount END) AS a",
     "method": "name the columns: JOIN ... USING (...)",
 }
-
-
-def drop_hints(tree: exp.Query) -> None:
-    """They say how to run the user's own text; the statements that are made from it are others."""
-    for select in tree.find_all(exp.Select):
-        select.set("hint", None)
 
 
 def refuse_unread(tree: exp.Query) -> None:
