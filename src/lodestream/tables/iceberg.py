@@ -148,6 +148,7 @@ def _parse(text: str) -> Snapshot:
         operation=summary.pop("operation", "append"),
         timestamp_ms=raw["timestamp-ms"],
         summary=summary,
+        schema_id=raw.get("schema-id"),
     )
 
 

@@ -149,5 +149,5 @@ def rows_as_frame(spark: SparkSession, rows: list[Row], schema: StructType) -> D
 
 
 def _literals(pattern: re.Pattern[str], text: str) -> list[str]:
-    found = (match.group(1) or match.group(match.lastindex or 0) or "" for match in pattern.finditer(text))
+    found = (match.group(match.lastindex or 0) for match in pattern.finditer(text))
     return list(dict.fromkeys(found))[:_MOST_LITERALS]

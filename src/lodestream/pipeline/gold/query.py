@@ -60,6 +60,7 @@ def read_query(statement: Statement) -> Query:
     notes = _order_notes(tree)
     top = Reader(parsed, statement.infos).read(tree)
     _refuse_twins(top.items)
+    _refuse_unused(statement, top)
     return Query(parsed, tree, top, statement, notes)
 
 
@@ -89,6 +90,14 @@ def _refuse_our_names(statement: Statement) -> None:
         ours = [column for column in info.columns if column.lower() == WEIGHT or column.lower().startswith(KEYS)]
         if ours:
             raise NotProvableError(f"{name} has a column called {ours[0]}, a name of Lodestream's own")
+
+
+def _refuse_unused(statement: Statement, top: Scope) -> None:
+    read = {source.table for scope in top.every() for source in scope.sources}
+    read |= {name for scope in top.every() for name in scope.read_elsewhere}
+    for name in statement.inputs:
+        if name.lower() not in read:
+            raise NotProvableError(f"{name} is only read by a WITH that nothing uses", "drop that part of WITH")
 
 
 def _order_notes(tree: exp.Query) -> tuple[str, ...]:

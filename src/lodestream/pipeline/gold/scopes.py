@@ -99,8 +99,12 @@ class Scope:
             raise NotProvableError("it has no text of its own")
         return self.names.piece(node, "having")
 
-    def source(self, alias: str) -> Source:
-        return next(source for source in self.sources if source.alias == alias)
+    def every(self) -> Iterator[Scope]:
+        """This SELECT and all below it."""
+        yield self
+        for source in self.sources:
+            for branch in source.branches:
+                yield from branch.every()
 
 
 @dataclass(frozen=True, slots=True)

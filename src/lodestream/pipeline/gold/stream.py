@@ -31,7 +31,7 @@ def the_stream(query: Query) -> Stream:
     """The one input whose rows drive the table; every other must be a lookup that rows are joined to."""
     streams = {name.lower(): name for name in query.statement.streams}
     ways = [way for way in _ways(query.top) if way[-1][1].table in streams]
-    elsewhere = [name for scope in _scopes(query.top) for name in scope.read_elsewhere if name in streams]
+    elsewhere = [name for scope in query.top.every() for name in scope.read_elsewhere if name in streams]
     names = sorted({str(way[-1][1].table) for way in ways} | set(elsewhere))
     if len(names) > 1:
         raise NotProvableError(
@@ -61,13 +61,6 @@ def _ways(scope: Scope) -> Iterator[tuple[tuple[Scope, Source], ...]]:
         for branch in source.branches:
             for below in _ways(branch):
                 yield ((scope, source), *below)
-
-
-def _scopes(scope: Scope) -> Iterator[Scope]:
-    yield scope
-    for source in scope.sources:
-        for branch in source.branches:
-            yield from _scopes(branch)
 
 
 def _refuse_outer_joins(scope: Scope, stream: Source) -> None:
