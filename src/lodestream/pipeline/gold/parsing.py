@@ -33,7 +33,7 @@ class UnreadableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """`text` is what the user wrote, `plain` the same with blanks for comments and hints: its pieces can be joined."""
+    """`text` is what the user wrote; `plain` has blanks for comments, hints and `;`, so that its pieces can be joined."""
 
     text: str
     plain: str
@@ -168,7 +168,7 @@ def _without_comments(text: str, tokens: list[Token]) -> str:
     hint = False
     for token in tokens:
         hint = hint or token.token_type == TokenType.HINT
-        if not hint:
+        if not hint and token.token_type != TokenType.SEMICOLON:
             kept[token.start : token.end + 1] = text[token.start : token.end + 1]
         elif token.text.endswith("*/"):
             hint = False

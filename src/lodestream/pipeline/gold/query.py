@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from lodestream.errors import DeclarationError
-from lodestream.pipeline.gold.clauses import refuse_unread
+from lodestream.pipeline.gold.clauses import refuse_gaps, refuse_unread
 from lodestream.pipeline.gold.functions import changing, unknown_function
 from lodestream.pipeline.gold.parsing import Parsed
 from lodestream.pipeline.gold.plan import KEYS, WEIGHT, InputInfo, NotProvableError
@@ -50,6 +50,7 @@ def read_query(statement: Statement) -> Query:
         raise NotProvableError(f"only Spark can read it ({statement.unread})")
     _named_columns(tree)
     refuse_unread(tree)
+    refuse_gaps(parsed, tree)
     _refuse_strangers(parsed)
     unknown = [name for name, info in statement.infos.items() if not info.columns]
     if unknown:

@@ -19,6 +19,7 @@ from lodestream.pipeline.gold.tables import base_tables, table_name
 
 _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
 _TIERS = ("bronze", "silver", "gold")
+_BEFORE_A_TABLE = (TokenType.FROM, TokenType.JOIN, TokenType.COMMA, TokenType.L_PAREN, TokenType.TABLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +116,7 @@ def _mentions(sql: str) -> list[tuple[str, Edit]]:
         after = tokens[number + 3] if number + 3 < len(tokens) else None
         if after is not None and after.token_type in (TokenType.DOT, TokenType.L_PAREN):
             continue  # a column of the table, or a function
-        if before is not None and before.token_type not in (
-            TokenType.FROM,
-            TokenType.JOIN,
-            TokenType.COMMA,
-            TokenType.L_PAREN,
-        ):
+        if before is not None and before.token_type not in _BEFORE_A_TABLE:
             continue
         named = after is not None and after.token_type in (*_NAMES, TokenType.ALIAS)
         name = tokens[number + 2]
