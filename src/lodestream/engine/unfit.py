@@ -9,7 +9,7 @@ from lodestream.engine.project import contract_of
 from lodestream.errors import DeclarationError
 from lodestream.pipeline import Graph, Table
 from lodestream.pipeline.location import Location, declaration_error
-from lodestream.pipeline.sql import parse_query, query_outputs
+from lodestream.pipeline.sql import query_outputs, read_query
 
 
 def unfit(graph: Graph, table: Table) -> DeclarationError | None:
@@ -67,7 +67,8 @@ def _named_like_ours(table: Table) -> DeclarationError | None:
     if table.tier != "gold" or table.sql is None:
         return None
     start = Location(str(table.sql_path), 1) if table.sql_path else table.location
-    for name, line in query_outputs(parse_query(table.sql, start, inline=table.sql_path is None)):
+    tree = read_query(table.sql, start, inline=table.sql_path is None)
+    for name, line in query_outputs(tree) if tree is not None else ():
         if reserved(name):
             place = Location(start.file, line) if table.sql_path and line else start
             what = f"{table.name} cannot have a column {name}"

@@ -130,7 +130,9 @@ def test_a_forced_strategy_that_is_not_provable_is_an_error_with_the_reason() ->
         analyse(sql, INPUTS, force="delta")
     assert caught.value.why == "max(fare) is not a sum over its rows"
     assert analyse(sql, INPUTS, force="affected").strategy == "affected"
-    assert analyse(sql, INPUTS, force="full").full_sql == sql.replace("silver.trips", "_lode_now_silver_trips AS `trips`")
+    assert analyse(sql, INPUTS, force="full").full_sql == sql.replace(
+        "silver.trips", "_lode_now_silver_trips AS `trips`"
+    )
 
 
 def test_a_slower_strategy_can_be_forced() -> None:

@@ -49,14 +49,15 @@ def changing(parsed: Parsed) -> str | None:
     for name, _ in calls(parsed.tokens):
         if name in CHANGING:
             return f"{name}()"
+    words = [token.text.lower() for token in parsed.tokens]
+    if any(words[n : n + 3] == ["unix_timestamp", "(", ")"] for n in range(len(words))):
+        return "unix_timestamp() without a moment"
     return next((said for tree in parsed.trees for node in tree.walk() if (said := _changing_node(node))), None)
 
 
 def _changing_node(node: exp.Expr) -> str | None:
     if isinstance(node, _CHANGING_NODES):
         return node.key.lower()
-    if call(node) == "unix_timestamp" and not any(node.iter_expressions()):
-        return "unix_timestamp()"
     to_moment = isinstance(node, exp.Cast) and node.to.this.name in _MOMENTS
     if to_moment and not isinstance(node.this, exp.Literal) and node.this.find(exp.Column, exp.Query) is None:
         return "a computed text, which Spark may read as the clock,"

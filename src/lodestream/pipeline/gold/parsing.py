@@ -33,7 +33,7 @@ class UnreadableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """`text` is what the user wrote; `plain` has blanks for comments, hints and `;`, so that its pieces can be joined."""
+    """`text` is what the user wrote; `plain` has blanks for comments, hints and `;`: its pieces can be joined."""
 
     text: str
     plain: str

@@ -69,7 +69,7 @@ def query_inputs(sql: str) -> tuple[str, ...]:
     try:
         parsed = _one_query(parse(sql))
     except UnreadableError:
-        return tuple(dict.fromkeys(name for name, _ in _mentions(sql)))
+        return tuple(dict.fromkeys(name for name, _ in mentions(sql)))
     return tuple(dict.fromkeys(table_name(table) for table in base_tables(parsed.trees[0])))
 
 
@@ -88,7 +88,7 @@ def _unread(sql: str, inputs: Mapping[str, InputInfo], why: str) -> Statement:
     known = {name.lower(): name for name in inputs}
     names: dict[str, None] = {}
     edits: list[Edit] = []
-    for mentioned, (first, last, alias) in _mentions(sql):
+    for mentioned, (first, last, alias) in mentions(sql):
         name = known.get(mentioned)
         if name is None:
             raise _not_an_input(mentioned, inputs)
@@ -101,7 +101,7 @@ def _unread(sql: str, inputs: Mapping[str, InputInfo], why: str) -> Statement:
     return Statement(None, tuple(names), {name: inputs[name] for name in names}, edited(sql, edits), why)
 
 
-def _mentions(sql: str) -> list[tuple[str, Edit]]:
+def mentions(sql: str) -> list[tuple[str, Edit]]:
     """Tables by their names alone, for a text that only Spark can read: `tier.name` after FROM, JOIN or a comma."""
     try:
         tokens = Spark().tokenize(sql)
