@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from pyspark.sql import DataFrame
 
@@ -72,6 +73,7 @@ class GoldFlow(Flow):
         self.tables = self._declared
         self.definition = ""
         self._shaped: dict[str, object] = {}
+        self._untried: Callable[[], None] | None = None
 
     def ready(self) -> bool:
         return all(table.latest() is not None for table in self.tables)
@@ -83,22 +85,28 @@ class GoldFlow(Flow):
     def _plan_for(self, positions: Mapping[str, Position]) -> None:
         """Choose how the table is kept, for inputs as they are shaped at these positions."""
         infos = [self._info(one, positions[one.table.name]) for one in self.inputs]
-        self.tables = self._declared
         if self.table.sql is not None:
             self.plan = choose(self.table.sql, infos, self.table.strategy)
         else:
             shapes = {table.name: table.now(positions[table.name]) for table in self._declared}
             self.keys = declared_keys(self.table, shapes, [one.table.name for one in self.inputs if one.lookup])
         self.definition = definition(self, infos)
+        self._untried = None
         if self.plan is not None and self.plan.strategy != "full" and not self._kept_so():
-            self._try(self.plan, infos, positions)
-        if self.plan.strategy == "full" if self.plan else not self.keys:
-            # A whole read builds on nothing that was read before, so nothing that happens to the table can break it.
-            whole = [WholeTable(self.lake, t.name) if isinstance(t, AppendedRows) else t for t in self.tables]
-            self.tables = tuple(whole)
-        self.sources = self.tables
+            self._untried = partial(self._try, self.plan, infos, positions)
+            if self.plan.shape == "groups":
+                self._untried()  # its first build is made by the plan as well
+        self._choose_sources()
         self.promises = Promises.of(self.lake, self.table, self.contract, self.plan)
         self._shaped = {table.name: table.shape(positions[table.name]) for table in self._declared}
+
+    def _choose_sources(self) -> None:
+        """A whole read builds on nothing that was read before, so nothing that happens to the table can break it."""
+        whole = self.plan.strategy == "full" if self.plan else not self.keys
+        self.sources = self.tables = tuple(
+            WholeTable(self.lake, table.name) if whole and isinstance(table, AppendedRows) else table
+            for table in self._declared
+        )
 
     def _kept_so(self) -> bool:
         """Whether the stored rows are kept by this very plan: then it was tried when it was new."""
@@ -107,6 +115,7 @@ class GoldFlow(Flow):
 
     def _try(self, plan: GoldPlan, infos: Sequence[InputInfo], positions: Mapping[str, Position]) -> None:
         """Spark compares the plan with the query on generated rows; a plan that differs is not used."""
+        self._untried = None
         query = choose(self.table.sql or "", infos, "full")
         shapes = {table.name: table.now(positions[table.name]).schema for table in self._declared}
         verdict = judge(self.lake.spark, plan, query.full_sql, shapes)
@@ -120,6 +129,7 @@ class GoldFlow(Flow):
             )
         self.plan = replace(query, reason=f"recomputed as a whole, because {verdict.reason}")
         self.definition = definition(self, infos)
+        self._choose_sources()
         self.notice("plan-refused", strategy=plan.strategy, why=verdict.reason)
 
     def _reshaped(self, positions: Mapping[str, Position]) -> None:
@@ -153,6 +163,8 @@ class GoldFlow(Flow):
     def make(self, span: Span) -> Batch:
         self._reshaped(span.to)
         inputs = Inputs(self.lake.spark, self.tables, span)
+        if self._untried is not None and not must_rebuild(self, span, inputs):
+            self._untried()
         if must_rebuild(self, span, inputs):
             return rebuild(self, span, inputs)
         plan = self.plan
