@@ -67,8 +67,20 @@ def judge(spark: SparkSession, plan: GoldPlan, query: str, shapes: Mapping[str, 
                 fresh = world.fresh()
             except PySparkException:
                 continue  # the query itself refuses such rows: others may do
-            return Verdict(world.difference(fresh), 1)
+            return Verdict(world.difference(fresh) or _with_lookups(spark, plan, query, world.specimens), 1)
     return Verdict(None)
+
+
+def _with_lookups(spark: SparkSession, plan: GoldPlan, query: str, specimens: Specimens) -> str | None:
+    """The same once more with changed lookups, which take another way through the plan."""
+    if "affected" not in plan.on_lookup_change.values():
+        return None
+    world = _World(spark, plan, query, specimens, lookups=True)
+    world.show(after=True)
+    try:
+        return world.difference(world.fresh())
+    except PySparkException:
+        return None  # the query refuses these rows
 
 
 @contextmanager
@@ -87,14 +99,15 @@ def _quick(spark: SparkSession) -> Iterator[None]:
 class _World:
     """One set of inputs, as it was, as it is, and what the plan makes of the difference."""
 
-    def __init__(self, spark: SparkSession, plan: GoldPlan, query: str, specimens: Specimens) -> None:
+    def __init__(
+        self, spark: SparkSession, plan: GoldPlan, query: str, specimens: Specimens, *, lookups: bool = False
+    ) -> None:
+        self.specimens = specimens
         self._spark = spark
         self._plan = plan
         self._query = query
-        self._specimens = specimens
-        self._changed = [
-            name for name in plan.inputs if plan.on_lookup_change.get(name) != "full" and specimens.changes[name]
-        ]
+        followed = {None, "affected"} if lookups else {None}
+        self._changed = [name for name in plan.inputs if plan.on_lookup_change.get(name) in followed]
         self._held: Rows = Counter()
 
     def fresh(self) -> DataFrame:
@@ -124,11 +137,11 @@ class _World:
 
     def show(self, *, after: bool, backwards: bool = False) -> None:
         for name in self._plan.inputs:
-            rows = self._specimens.after[name] if after and name in self._changed else self._specimens.before[name]
+            rows = self.specimens.after[name] if after and name in self._changed else self.specimens.before[name]
             rows = rows[::-1] if backwards else rows
-            schema = self._specimens.shapes[name]
+            schema = self.specimens.shapes[name]
             rows_as_frame(self._spark, rows, schema).createOrReplaceTempView(now_view(name))
-            weighted = self._specimens.changes[name] if name in self._changed else []
+            weighted = self.specimens.changes[name] if name in self._changed else []
             shape = StructType([*schema.fields, StructField(WEIGHT, IntegerType())])
             rows_as_frame(self._spark, weighted, shape).createOrReplaceTempView(feed_view(name))
 

@@ -83,9 +83,15 @@ class Specimens:
                 return make(self, kind)
         return None
 
+    def _rare(self) -> bool:
+        """A value that hardly another row has: groups of one row come and go with it."""
+        return self._chance.random() < 0.2
+
     def _whole(self, kind: DataType) -> int:
         most = 127 if isinstance(kind, ByteType) else 30_000 if isinstance(kind, ShortType) else 2**31 - 1
         asked = [int(n) + step for n in self._numbers for step in (-1, 0, 1) if n == int(n) and n < most]
+        if self._rare():
+            return self._chance.randrange(4, 90)
         few = [1, 2, 3] if self._manner != "rich" else [-1, 0, 1, 1, 2, 2, 3, 7]
         return self._chance.choice(few if self._manner == "tame" else few * 3 + asked)
 
@@ -94,16 +100,23 @@ class Specimens:
         unit = Decimal(1).scaleb(-scale)
         asked = [n for n in self._numbers if self._manner == "rich"]
         value = self._chance.choice([Decimal(n) for n in (1, 2, 3)] * 2 + [Decimal("2.5"), Decimal("7.25"), *asked])
+        if self._rare():
+            value = Decimal(self._chance.randrange(400, 9000)) / 100
         if self._manner == "rich" and self._chance.random() < 0.2:
             value = -value
         value = value.quantize(unit)
         return value if len(value.as_tuple().digits) <= precision else None
 
     def _float(self, kind: DataType) -> float:
+        if self._rare():
+            return self._chance.randrange(400, 9000) / 100
         few = [1.0, 2.0, 2.5] if self._manner != "rich" else [-1.5, 0.0, 1.0, 2.0, 2.5, 10.0]
         return float(self._chance.choice([*few, *(float(n) for n in self._numbers if self._manner == "rich")]))
 
     def _text(self, kind: DataType) -> str:
+        if self._rare():
+            number = self._chance.randrange(11, 99)
+            return str(number) if self._manner == "digits" else f"Only {number}"
         if self._manner == "digits":
             return self._chance.choice(["1", "2", "3", "10"])
         few = ["a", "b", "x", "2024-01-02"] if self._manner == "tame" else ["a", "b", "X", "ab c", "o'hara", ""]
