@@ -62,6 +62,8 @@ class GoldFlow(Flow):
         self.plan: GoldPlan | None = None
         self.keys: tuple[str, ...] = ()
         self.promises: Promises | None = None
+        # A verification found other rows than the query gives: the next batch makes all of them anew.
+        self.rebuilding = False
         self.state = StateTable(lake, table.name, run)
         # Up to this many stored rows a batch writes the whole table: one job is faster than finding what to leave.
         self.small = SMALL
@@ -72,7 +74,8 @@ class GoldFlow(Flow):
     def ready(self) -> bool:
         return all(table.latest() is not None for table in self.tables)
 
-    def prepare(self) -> None:
+    def decide(self) -> None:
+        """Choose how the table follows its inputs, which must be there. Nothing is written."""
         if self.table.sql is not None:
             self.plan = choose(self.table.sql, [self._info(one) for one in self.inputs], self.table.strategy)
         else:
@@ -81,11 +84,24 @@ class GoldFlow(Flow):
             # A whole read builds on nothing that was read before, so nothing that happens to the table can break it.
             whole = [WholeTable(self.lake, t.name) if isinstance(t, AppendedRows) else t for t in self.tables]
             self.sources = self.tables = tuple(whole)
+
+    def prepare(self) -> None:
+        self.decide()
         self.promises = Promises.of(self.lake, self.table, self.contract, self.plan)
         super().prepare()
 
+    def rebuild_next(self) -> None:
+        """Make the next batch, which comes without news too, from the whole of the inputs."""
+        self.rebuilding = True
+
     def step(self, rows: int) -> Published | None:
+        asked = self.rebuilding  # by another thread, perhaps in the middle of a batch: that one does not count
+        if asked:
+            self._positions = None  # so that it does not wait for news
         published = super().step(rows)
+        if asked and published is not None:
+            self.rebuilding = False
+            self.notice("verify.rebuilt", snapshot=published.snapshot, rows=published.rows.get("out", 0))
         if self._export is not None and self._writer is not None:
             head = self.writer.store.head()
             shown = published.snapshot if published else head.id if head else None
@@ -154,9 +170,10 @@ class GoldFlow(Flow):
         # The whole state is read, or positions belong together: then there is nothing to cap.
         capped = self._adds_up(base) and (self._agreement is None or self._agreement.alone)
         span = super()._span(base, chosen, rows if capped else 2**62)
-        if span is None and base.stamp is not None and base.stamp.notes.get(DEFINITION) != self.definition:
+        stale = base.stamp is not None and base.stamp.notes.get(DEFINITION) != self.definition
+        if span is None and base.stamp is not None and (stale or self.rebuilding):
             since = {table.name: known.get(table.name) or table.start(chosen[table.name]) for table in self.tables}
-            span = Span(since, chosen, 1, previous=base.stamp)  # nothing new, but another query
+            span = Span(since, chosen, 1, previous=base.stamp)  # nothing new, but other rows
         return replace(span, caught_up=span.caught_up and chosen == latest) if span else None
 
     def _adds_up(self, base: Base) -> bool:
