@@ -10,7 +10,7 @@ from lodestream.contracts.masking import sensitive
 from lodestream.engine.project import Project, contract_of
 from lodestream.errors import ConfigError, DeclarationError, LodeError, Transient
 from lodestream.pipeline import Table
-from lodestream.recovery.verify.result import UNVERIFIABLE, Verification
+from lodestream.recovery.verify.result import UNVERIFIABLE, Interrupted, Verification
 from lodestream.runtime.progress import Progress, SilentProgress
 from lodestream.tables.inspect import Inspector
 
@@ -66,6 +66,8 @@ def verify_one(
         raise ConfigError(f"{table.name} is no Gold table")
     try:
         return verify_table(flow, sampling=sampling, hide=hidden_columns(project, table), proceed=proceed)
+    except Interrupted:
+        raise
     except Exception as raw:
         error = flow.explain(raw) or explain(raw, table.name)
         if isinstance(error, Transient) and not isinstance(error, FileGone):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +13,8 @@ from gold_line import Gold, Silver, declared
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
+from lodestream.engine import open_project, run_pipeline
+from lodestream.observe.events import Event
 from lodestream.pipeline.gold import InputInfo
 from lodestream.recovery.verify.compare import Comparison, Sampling
 from lodestream.recovery.verify.result import Verification
@@ -22,6 +27,13 @@ ROWS = [
     (1, "a", "1.50", "0.1"), (2, "a", "2.00", "0.2"), (3, "b", "5.00", "0.3"), (4, "b", "7.25", "1e16"),
     (5, "b", "1.00", "-1e16"), (6, None, "4.00", None), (7, "c", "9.00", "2.5"), (8, "c", None, "7"),
 ]  # fmt: skip
+PIPELINE = """
+from lodestream import Pipeline
+
+line = Pipeline("line")
+line.reference("zones", "zones.csv", schema="zone string, tariff int")
+line.gold("tariffs", sql="SELECT tariff, count(*) AS n FROM silver.zones GROUP BY tariff", verify="2 s")
+"""
 BY_ZONE = "SELECT zone, count(*) AS n, sum(fare) AS total FROM silver.trips GROUP BY zone"
 
 
@@ -70,7 +82,7 @@ def test_tables_kept_in_every_way_are_equal_to_their_queries(line: Line) -> None
         line.gold("often", f"{BY_ZONE} HAVING count(*) > 1"),
         line.gold("highest", "SELECT zone, max(fare) AS top, sum(miles) AS miles FROM silver.trips GROUP BY zone"),
         line.gold("ranked", "SELECT id, sum(fare) OVER (ORDER BY id) AS so_far FROM silver.trips"),
-        line.gold("named", "SELECT t.id, t.fare, z.name FROM silver.trips t LEFT JOIN silver.zones z ON z.zone = t.zone",
+        line.gold("named", "SELECT t.id, z.name FROM silver.trips t LEFT JOIN silver.zones z ON z.zone = t.zone",
                   inputs=both, lookups=(ZONES.name,)),
         line.gold("longest", function=longest, keys="zone", inputs=both, lookups=(ZONES.name,)),
         line.gold("odd", "SELECT zone, map('b', max(fare), 'a', min(fare)) AS m, struct(avg(miles) AS x) AS `s.t` "
@@ -220,6 +232,43 @@ def test_nothing_is_written_when_a_verification_ends_in_the_middle(line: Line) -
         verified(sums, proceed=stop)
     assert verified(sums).status == "different"
     assert metadata() == before
+
+
+@pytest.mark.timeout(300)
+def test_an_idle_driver_finds_a_wrong_table_says_so_and_rebuilds_it(lake: Any, tmp_path: Path) -> None:
+    (tmp_path / "zones.csv").write_text("zone,tariff\na,1\nb,2\nc,2\n")
+    (tmp_path / "pipeline.py").write_text(PIPELINE)
+    project = open_project(lake.config)
+    stop, events = threading.Event(), list[Event]()
+    given = {"on_event": events.append, "stop": stop, "spark": lake.spark}
+    running = threading.Thread(target=run_pipeline, args=(project,), kwargs=given)
+    running.start()
+
+    def wait(name: str, times: int = 1) -> Event:
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline and running.is_alive():
+            found = [event for event in events if event.name == name]
+            if len(found) >= times:
+                return found[-1]
+            time.sleep(0.05)
+        raise AssertionError(f"no {name} in {[event.line() for event in events]}")
+
+    try:
+        assert wait("verify.equal").fields["rows"] == 2
+        tables = Tables(lake.spark.newSession(), lake.config.catalog.name)
+        tables.spark.sql("UPDATE lode.gold.tariffs SET n = 7 WHERE tariff = 2")
+        told = wait("verify.mismatch").fields
+        assert (told["changed"], told["rebuild"], told["samples"][0]["stored"]["n"]) == (1, True, "7")
+        rebuilt = wait("verify.rebuilt").fields
+        assert wait("verify.equal", times=2).fields["snapshot"] == rebuilt["snapshot"]
+        assert sorted(tables.whole("gold.tariffs").select("tariff", "n").collect()) == [(1, 1), (2, 2)]
+    finally:
+        stop.set()
+        running.join(60)
+    assert [event.name for event in events].count("verify.rebuilt") == 1
+    wrong = tables.store("gold.tariffs").snapshot(rebuilt["snapshot"])
+    assert wrong is not None
+    assert wrong.operation == "overwrite", "one atomic step"
 
 
 def test_doubles_are_equal_up_to_the_order_of_adding_and_no_further(spark: Any) -> None:
