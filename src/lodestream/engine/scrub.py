@@ -93,7 +93,10 @@ class Schedule:
 
 
 class Scrubber:
-    """One thread beside the driver's; `cancel` ends the Spark jobs of a verification that runs."""
+    """One thread that verifies and one that watches over it; `cancel` ends the Spark jobs of a verification.
+
+    Both last as long as the run: Spark keeps a thread of its own for every thread that talks to it.
+    """
 
     def __init__(
         self,
@@ -111,14 +114,18 @@ class Scrubber:
         self._tries: Counter[str] = Counter()
         self._postponed: Counter[str] = Counter()
         self._rebuilt: set[str] = set()
+        self._running = threading.Event()
         self._thread = threading.Thread(target=self._work, name="lode-verify", daemon=True)
+        self._watcher = threading.Thread(target=self._watch, name="lode-verify-watch", daemon=True)
+        self._watcher.start()
 
     def start(self) -> None:
         self._thread.start()
 
     def close(self) -> None:
         self._ended.set()
-        self._thread.join(30)
+        if self._thread.is_alive():
+            self._thread.join(30)
 
     def _work(self) -> None:
         while not self._ended.wait(_LOOK):
@@ -132,24 +139,26 @@ class Scrubber:
 
     def verify(self, name: str) -> None:
         """One attempt, given up as soon as a batch begins."""
-        outcome: list[Verification | Exception] = []
-
-        def attempt() -> None:
-            keys = _SAMPLED_KEYS if self._tries[name] >= _TRIES else None
-            try:
-                outcome.append(self._verify(name, keys, self._proceed))
-            except Exception as error:
-                outcome.append(error)
-
+        keys = _SAMPLED_KEYS if self._tries[name] >= _TRIES else None
+        outcome: Verification | Exception
         self._interrupted.clear()
-        task = threading.Thread(target=attempt, name=f"lode-verify-{name}", daemon=True)
-        task.start()
-        while task.is_alive():
-            task.join(_LOOK)
+        self._running.set()
+        try:
+            outcome = self._verify(name, keys, self._proceed)
+        except Exception as error:
+            outcome = error
+        finally:
+            self._running.clear()
+        self._settle(name, outcome)
+
+    def _watch(self) -> None:
+        while not self._ended.is_set() or self._running.is_set():
+            if not self._running.wait(1.0):
+                continue
             if self._ended.is_set() or self._driver.idle_for() == 0:
                 self._interrupted.set()
                 self._cancel()
-        self._settle(name, outcome[0])
+            time.sleep(_LOOK)
 
     def _proceed(self) -> None:
         if self._interrupted.is_set():

@@ -69,6 +69,7 @@ class Scrubbed:
 def scrubbed(tmp_path: Path) -> Iterator[Scrubbed]:
     made = Scrubbed(tmp_path)
     yield made
+    made.scrubber.close()
     made.log.close()
 
 
