@@ -6,6 +6,7 @@ import threading
 import time
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,9 +14,10 @@ from gold_line import Gold, Silver, declared
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from lodestream.engine import open_project, run_pipeline
+from lodestream.engine import open_project, run, run_pipeline, verify_tables
+from lodestream.engine.build import Builder
 from lodestream.flows.tuning import Tuning
-from lodestream.observe.events import Event
+from lodestream.observe.events import Event, EventLog
 from lodestream.pipeline.gold import InputInfo
 from lodestream.recovery.verify.compare import Comparison, Sampling
 from lodestream.recovery.verify.result import Verification
@@ -193,10 +195,13 @@ def test_what_asks_the_clock_or_chance_is_not_comparable(line: Line) -> None:
         "order": "SELECT collect_list(id) AS ids FROM silver.trips",
     }
     tables = {name: line.gold(name, sql, strategy="full") for name, sql in asked.items()}
+    days = "SELECT cast(today AS date) AS d, to_date(now) AS e FROM (SELECT *, '2024-01-01' AS now, zone AS today "
+    tables["column"] = line.gold("column", f"{days} FROM silver.trips WHERE zone IS NULL)", strategy="full")
     for table in tables.values():
         table.step()
     line.harm("gold.order", "UPDATE {} SET ids = array(5)")
     found = {name: verified(table) for name, table in tables.items()}
+    assert found.pop("column").status == "equal", "a column of that name is no question"
     assert {name: one.status for name, one in found.items()} == dict.fromkeys(asked, "not comparable"), found
     assert "clock ('yesterday')" in (found["cast"].reason or "")
     assert "(current_date)" in (found["today"].reason or "")
@@ -285,9 +290,47 @@ def test_an_idle_driver_finds_a_wrong_table_says_so_and_rebuilds_it(lake: Any, t
         stop.set()
         running.join(60)
     assert [event.name for event in events].count("verify.rebuilt") == 1
+    assert [(one.table, one.status) for one in verify_tables(project, ["tariffs"])] == [("gold.tariffs", "equal")]
     whole = tables.store("gold.tariffs").snapshot(rebuilt.fields["snapshot"])
     assert whole is not None
     assert whole.operation == "overwrite", "one atomic step"
+
+
+def test_a_batch_that_begins_cancels_the_spark_jobs_of_a_verification(
+    lake: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pipeline.py").write_text(PIPELINE)
+    (tmp_path / ".lode").mkdir(exist_ok=True)
+    (tmp_path / ".lode" / "verified.json").write_text('{"gold.tariffs": 0}')
+    project = open_project(lake.config)
+    builder = Builder(project, lake.spark, "run", "")
+    runner = SimpleNamespace(name="gold.tariffs", flow=builder.flow(project.graph["gold.tariffs"]))
+    driver = SimpleNamespace(idle=10.0, wake=print)
+    driver.idle_for = lambda: driver.idle
+    monkeypatch.setattr(run, "verify_one", lambda *given: lake.spark.range(10**14).selectExpr("sum(id)").collect())
+    log = EventLog(tmp_path / "events", "run")
+    scrubber = run._scrubber(project, project.graph, builder, lake.spark, [runner], driver, log)  # type: ignore
+    tracker = lake.spark.sparkContext.statusTracker()
+
+    def running() -> list[int]:
+        found = {job: tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup("lode-verify")}
+        return [job for job, info in found.items() if info and info.status == "RUNNING"]
+
+    def becomes(wanted: bool) -> bool:
+        deadline = time.monotonic() + 30
+        while bool(running()) is not wanted and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return bool(running()) is wanted
+
+    try:
+        assert becomes(True)
+        driver.idle = 0.0
+        assert becomes(False), "a batch has the cores to itself"
+    finally:
+        driver.idle = 0.0
+        scrubber.close()  # type: ignore[union-attr]
+        log.close()
+    assert log.take() == [], "nothing was found, so nothing is said"
 
 
 def test_doubles_are_equal_up_to_the_order_of_adding_and_no_further(spark: Any) -> None:

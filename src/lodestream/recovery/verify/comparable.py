@@ -14,11 +14,12 @@ _ASKED = re.compile(
     re.IGNORECASE,
 )
 _SPREAD = re.compile(r"\b(monotonically_increasing_id|spark_partition_id|input_file_\w+)\(", re.IGNORECASE)
-# `DATE 'today'` is a constant by the time Spark has read the text; a cast of such a word is one later.
+# `DATE 'today'` is a constant by the time Spark has read the text; a cast of such a word is one later. A plan prints a
+# column of that name with a number: today#12.
 _TYPED = re.compile(r"\b(?:date|timestamp(?:_ntz|_ltz)?)\s*(['\"])\s*(now|today|tomorrow|yesterday)\b", re.IGNORECASE)
 _CAST = re.compile(
-    r"cast\(\s*(now|today|tomorrow|yesterday)\b[^()]*? as (?:date|timestamp)|"
-    r"\b(?:to_date|to_timestamp\w*)\(\s*(now|today|tomorrow|yesterday)\b",
+    r"cast\(\s*(now|today|tomorrow|yesterday)\b[^()#]*? as (?:date|timestamp)|"
+    r"\b(?:to_date|to_timestamp\w*)\(\s*(now|today|tomorrow|yesterday)\b(?!#)",
     re.IGNORECASE,
 )
 _NAMES = "spark.sql.debug.maxToStringFields"
