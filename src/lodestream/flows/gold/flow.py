@@ -74,19 +74,21 @@ class GoldFlow(Flow):
     def ready(self) -> bool:
         return all(table.latest() is not None for table in self.tables)
 
-    def decide(self) -> None:
-        """Choose how the table follows its inputs, which must be there. Nothing is written."""
+    def decide(self, positions: Mapping[str, Position]) -> None:
+        """Choose how the table is kept, for inputs as they are shaped at these positions. Nothing is written."""
         if self.table.sql is not None:
-            self.plan = choose(self.table.sql, [self._info(one) for one in self.inputs], self.table.strategy)
+            infos = [self._info(one, positions[one.table.name]) for one in self.inputs]
+            self.plan = choose(self.table.sql, infos, self.table.strategy)
         else:
-            self.keys = declared_keys(self.table, self.shapes(), [one.table.name for one in self.inputs if one.lookup])
+            shapes = {table.name: table.now(positions[table.name]) for table in self.tables}
+            self.keys = declared_keys(self.table, shapes, [one.table.name for one in self.inputs if one.lookup])
         if self.plan.strategy == "full" if self.plan else not self.keys:
             # A whole read builds on nothing that was read before, so nothing that happens to the table can break it.
             whole = [WholeTable(self.lake, t.name) if isinstance(t, AppendedRows) else t for t in self.tables]
             self.sources = self.tables = tuple(whole)
 
     def prepare(self) -> None:
-        self.decide()
+        self.decide({table.name: table.latest() or {} for table in self.tables})
         self.promises = Promises.of(self.lake, self.table, self.contract, self.plan)
         super().prepare()
 
@@ -204,7 +206,7 @@ class GoldFlow(Flow):
     def read_rows(self, span: Span) -> int:
         return sum(table.rows_at(span.to[table.name]) for table in self.tables)
 
-    def _info(self, one: GoldInput) -> InputInfo:
-        schema = one.table.now(one.table.latest() or {}).schema
+    def _info(self, one: GoldInput, position: Position) -> InputInfo:
+        schema = one.table.now(position).schema
         columns = {field.name: field.dataType.simpleString() for field in schema}
         return InputInfo(one.table.name, columns, one.keys, one.partitions, lookup=one.lookup)

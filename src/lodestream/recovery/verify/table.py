@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import col, rand
 
+from lodestream.contracts import quoting
 from lodestream.errors import LodeError, NotOurTable
 from lodestream.flows.gold.batches import DEFINITION
 from lodestream.flows.gold.flow import GoldFlow
 from lodestream.flows.tuning import Tuning
 from lodestream.flows.usercode import transform
-from lodestream.pipeline.gold.analyse import analyse
+from lodestream.pipeline.gold.choose import choose
 from lodestream.pipeline.gold.plan import STATE_COLUMN, InputInfo, now_view
-from lodestream.pipeline.gold.rewriting import quoted
 from lodestream.recovery.verify.comparable import unrepeatable
 from lodestream.recovery.verify.compare import Comparison, Sampling
 from lodestream.recovery.verify.result import (
@@ -119,18 +119,19 @@ class _Verify:
 
     def _inputs(self, stamp: Stamp) -> dict[str, DataFrame]:
         """Each input as it was when the head was made."""
-        latest = {table.name: table.latest() for table in self.flow.tables}
-        for name, found in latest.items():
-            if found is None:
-                raise _Ended(UNVERIFIABLE, f"its input {name} is gone")
-        self.flow.decide()
-        if stamp.notes.get(DEFINITION) != self.flow.definition:
-            raise _Ended(
-                UNVERIFIABLE, "its rows come from another query or way of keeping it; the next run rebuilds it"
-            )
-        tables = {table.name: table for table in self.flow.tables}
-        frames = {name: _as_of(tables[name], stamp.positions.get(name), latest[name] or {}) for name in tables}
-        Tuning(self.spark).fit(sum(tables[name].rows_at(stamp.positions[name]) for name in tables))
+        flow, frames, positions = self.flow, {}, {}
+        for table in flow.tables:
+            latest = table.latest()
+            if latest is None:
+                raise _Ended(UNVERIFIABLE, f"its input {table.name} is gone")
+            frames[table.name] = _as_of(table, stamp.positions.get(table.name), latest)
+            held = stamp.positions[table.name]
+            positions[table.name] = latest if held["snapshot"] is None else held
+        Tuning(self.spark).fit(sum(table.rows_at(positions[table.name]) for table in flow.tables))
+        flow.decide(positions)
+        if stamp.notes.get(DEFINITION) != flow.definition:
+            what = "its rows come from another query or way of keeping it"
+            raise _Ended(UNVERIFIABLE, f"{what}; the next run rebuilds it")
         return frames
 
     def _compare_rows(self, head: _Head, inputs: Mapping[str, DataFrame]) -> Differences:
@@ -191,8 +192,11 @@ class _Verify:
         if table.sql is None:
             return transform(self.spark, table, {one.table.name: inputs[one.table.name] for one in self.flow.inputs})
         _show(inputs)
-        known = [InputInfo(name) for name in inputs]
-        return self.spark.sql(analyse(table.sql, known, force="full").full_sql)
+        known = [
+            InputInfo(name, {one.name: one.dataType.simpleString() for one in rows.schema})
+            for name, rows in inputs.items()
+        ]
+        return self.spark.sql(choose(table.sql, known, "full").full_sql)
 
     def _keys(self, stored: DataFrame | None) -> list[str]:
         flow = self.flow
@@ -248,4 +252,4 @@ def _like(fresh: DataFrame, stored: DataFrame, what: str) -> DataFrame:
             wrong.append(f"{held[name].name} is {kept.simpleString()}, and computed as {made.simpleString()}")
     if wrong:
         raise _Ended(DIFFERENT, f"{what} are others: {'; '.join(sorted(wrong))}")
-    return fresh.select(*[col(quoted(given[name].name)).cast(one.dataType) for name, one in held.items()])
+    return fresh.select(*[col(quoting.name(given[name].name)).cast(one.dataType) for name, one in held.items()])
