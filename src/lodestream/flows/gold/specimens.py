@@ -35,7 +35,7 @@ from pyspark.sql.types import (
 from lodestream.pipeline.gold.plan import GoldPlan
 
 Row = tuple[Any, ...]
-_ROWS, _GOING, _COMING = 24, 9, 9
+_ROWS, _MOVING = 40, 24
 _DAY = datetime(2024, 1, 1)
 _TEXT = re.compile(r"'((?:[^'\\]|\\.|'')*)'|\"((?:[^\"\\]|\\.)*)\"")
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.])")
@@ -49,8 +49,9 @@ class Specimens:
         self.shapes = shapes
         self._chance = random.Random(manner)  # noqa: S311 (test rows, no secret)
         self._manner = manner
+        self._alone = False
         text = plan.full_sql
-        self._texts = _literals(_TEXT, text)
+        self._texts = [_unescaped(found) for found in _literals(_TEXT, text)]
         self._numbers = [Decimal(found) for found in _literals(_NUMBER, text) if len(found) < 10]
         self.before: dict[str, list[Row]] = {}
         self.after: dict[str, list[Row]] = {}
@@ -61,11 +62,20 @@ class Specimens:
     def _fill(self, name: str, shape: StructType) -> None:
         rows = [self._row(shape) for _ in range(_ROWS)]
         rows += self._chance.sample(rows, 2)  # the same row twice
-        gone = set(self._chance.sample(range(len(rows)), _GOING))
-        coming = [self._like(self._chance.choice(rows), shape) for _ in range(_COMING)]
-        self.before[name] = rows
-        self.after[name] = [row for number, row in enumerate(rows) if number not in gone] + coming
-        self.changes[name] = [(*rows[number], -1) for number in gone] + [(*row, 1) for row in coming]
+        going = [self._like(self._chance.choice(rows), shape) for _ in range(_MOVING)]
+        coming = [self._like(self._chance.choice([*rows, *going]), shape) for _ in range(_MOVING)]
+        going, coming = self._marked(going, shape), self._marked(coming, shape)
+        self.before[name] = [*rows, *going]
+        self.after[name] = [*rows, *coming]
+        self.changes[name] = [(*row, -1) for row in going] + [(*row, 1) for row in coming]
+
+    def _marked(self, rows: list[Row], shape: StructType) -> list[Row]:
+        """In each column one row has a value of its own, and one has none: groups and matches come and go with them."""
+        marked = [list(row) for row in rows]
+        for place, field in enumerate(shape):
+            marked[(2 * place) % len(rows)][place] = self._value(field.dataType, alone=True)
+            marked[(2 * place + 1) % len(rows)][place] = None
+        return [tuple(row) for row in marked]
 
     def _row(self, shape: StructType) -> Row:
         return tuple(self._value(field.dataType) for field in shape)
@@ -75,8 +85,9 @@ class Specimens:
         kept = zip(row, shape, strict=True)
         return tuple(value if self._chance.random() < 0.6 else self._value(field.dataType) for value, field in kept)
 
-    def _value(self, kind: DataType) -> Any:
-        if self._chance.random() < (0.15 if self._manner == "rich" else 0.05):
+    def _value(self, kind: DataType, *, alone: bool = False) -> Any:
+        self._alone = alone
+        if not alone and self._chance.random() < (0.15 if self._manner == "rich" else 0.05):
             return None
         for known, make in _MAKERS.items():
             if isinstance(kind, known):
@@ -85,7 +96,7 @@ class Specimens:
 
     def _rare(self) -> bool:
         """A value that hardly another row has: groups of one row come and go with it."""
-        return self._chance.random() < 0.2
+        return self._alone or self._chance.random() < 0.1
 
     def _whole(self, kind: DataType) -> int:
         most = 127 if isinstance(kind, ByteType) else 30_000 if isinstance(kind, ShortType) else 2**31 - 1
@@ -164,3 +175,7 @@ def rows_as_frame(spark: SparkSession, rows: list[Row], schema: StructType) -> D
 def _literals(pattern: re.Pattern[str], text: str) -> list[str]:
     found = (match.group(match.lastindex or 0) for match in pattern.finditer(text))
     return list(dict.fromkeys(found))[:_MOST_LITERALS]
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(r"\\(.)", r"\1", text.replace("''", "'"))
