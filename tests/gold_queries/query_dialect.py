@@ -37,7 +37,6 @@ _CALLS = {
     "try_sum": "sum",
     "date_add": "lode_date_add",
     "to_json": "lode_to_json",
-    "log10": "log10",
 }
 _COMPARE = frozenset(["=", "<", ">", "<=>", "<>", "!=", "<=", ">=", "=="])
 MACROS = (
@@ -151,6 +150,7 @@ def _struct(arguments: list[str]) -> str:
 _SPECIAL: dict[str, Callable[[list[str]], str]] = {
     "concat": lambda arguments: f"({' || '.join(arguments)})",
     "count_if": lambda arguments: f"count(CASE WHEN {arguments[0]} THEN 1 END)",
+    "log": lambda arguments: f"ln({arguments[0]})" if len(arguments) == 1 else f"log({', '.join(arguments)})",
     "named_struct": _named_struct,
     "struct": _struct,
     "stack": lambda arguments: f"unnest(list_value({', '.join(arguments[1:])}))",

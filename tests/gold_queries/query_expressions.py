@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from query_model import ADD, AND, COMPARE, MULTIPLY, NOT, OR, UNARY, Col, Expr, Kind, Op
+from query_model import ADD, AND, ATOM, COMPARE, MULTIPLY, NOT, OR, UNARY, Col, Expr, Kind, Op
 from query_tables import WORDS, value
 
 Columns = Sequence[Col]
@@ -93,8 +93,9 @@ class Expressions:
         if number == 12:
             text = self.chance.choice(("year({0})", "month({0})", "day({0})"))
             return Op("int", text, (self.date(columns, depth - 1),))
-        text = self.chance.choice(("nullif({0}, 1)", "greatest({0}, {1})", "if({0} > 1, {0}, {1})", "-{0}"))
-        return Op("int", text, (one, two), UNARY if text == "-{0}" else 7, (7 if text == "-{0}" else OR,))
+        if self.chance.random() < 0.5:
+            return Op("int", self.chance.choice(("greatest({0}, {1})", "if({0} > 1, {0}, {1})")), (one, two))
+        return Op("int", "-{0}", (one,), UNARY, (ATOM,)) if cols(one) else Op("int", "nullif({0}, 1)", (one,))
 
     def decimal(self, columns: Columns, depth: int) -> Expr:
         if depth <= 0 or self.chance.random() < 0.5:
@@ -213,7 +214,7 @@ class Expressions:
         for _ in range(20):
             kind = self._present(("int", "int", "bool", "bool", "str", "date", "ts"), columns)
             found = self.any(kind, columns, 1)
-            if isinstance(found, Op) and found.args and mentions(found):
+            if isinstance(found, Op) and found.args and cols(found):
                 return found
         return self.chance.choice([column for column in columns if column.kind != "fuzzy"] or columns)
 
@@ -322,7 +323,8 @@ class Expressions:
         return Op("int", text, args, duck="unnest(list_value({0}, {1}))")
 
 
-def mentions(expr: Expr) -> bool:
+def cols(expr: Expr) -> list[Col]:
+    """The columns that an expression reads."""
     if isinstance(expr, Col):
-        return True
-    return isinstance(expr, Op) and any(mentions(arg) for arg in expr.args if isinstance(arg, (Op, Col)))
+        return [expr]
+    return [found for arg in expr.args if isinstance(arg, (Op, Col)) for found in cols(arg)] if isinstance(expr, Op) else []

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from query_expressions import Expressions
+from query_expressions import Expressions, cols
 from query_model import (
     AND,
     ADD,
@@ -200,7 +200,7 @@ class Generator:
         """One row of all rows."""
         columns = scope.columns(self.chance)
         items = [Item(self.make.aggregate(columns), name) for name in self._names(self.chance.randint(1, 3))]
-        having = self.make.about_aggregates(columns) if self._often(0.1) else None
+        having = self._having(columns, [], items) if self._often(0.1) else None
         return Select(tuple(items), source, joins, where, having=having), _outputs(items)
 
     def grouped(
@@ -225,10 +225,16 @@ class Generator:
         if self._often(0.15):
             self.chance.shuffle(items)
         written = [Key(key, self._style(key, items, scope)) for key in keys]
-        having = self.make.about_aggregates(columns, keys) if self._often(0.2) else None
+        having = self._having(columns, keys, items) if self._often(0.25) else None
         distinct = self._often(0.04)
         shown = tuple(items)
         return Select(shown, source, joins, where, tuple(written), all_keys, having, distinct), _outputs(items)
+
+    def _having(self, columns: list[Col], keys: list[Expr], items: list[Item]) -> Expr | None:
+        """None where a bare name could mean a column of the result as well: engines differ in that."""
+        found = self.make.about_aggregates(columns, keys)
+        taken = {item.alias.lower() for item in items}
+        return None if any(c.bare or c.alias is None for c in cols(found) if c.name.lower() in taken) else found
 
     def _key(self, columns: list[Col]) -> Expr:
         if self._often(0.55):

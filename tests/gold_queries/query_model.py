@@ -167,7 +167,8 @@ class Select:
         if self.where:
             parts += ["WHERE", self.where.text(duck)]
         if self.keys:
-            whole = self.group_all and not duck
+            shown = {item.expr for item in self.items if isinstance(item, Item)}
+            whole = self.group_all and not duck and shown.issuperset(key.expr for key in self.keys)
             parts += ["GROUP BY", "ALL" if whole else ", ".join(key.text(duck, self.items) for key in self.keys)]
         if self.having:
             parts += ["HAVING", self.having.text(duck)]

@@ -24,7 +24,9 @@ def shrunk(case: Case, outcome: Outcome, *, seconds: float = 20, planner: Planne
         return check(candidate, planner)
 
     until = time.monotonic() + seconds
-    case = replace(case, pooled=None)
+    read = {table for table in INFOS if table in case.sql}
+    known = History(tuple({table: rows for table, rows in s.items() if table in read} for s in case.history.states))
+    case = replace(case, pooled=None, history=known)
     found = checked(case)
     outcome = found if _alike(found, outcome) else outcome
     while True:
