@@ -75,6 +75,23 @@ def case_of(seed: int, number: int) -> Case:
     )
 
 
+def cases_of(sql: str, histories: int) -> list[Case]:
+    """One given query with several histories, each way of keeping it in some: by affected keys, large, with a lookup."""
+    return [
+        Case(
+            f"1:{number}",
+            sql,
+            duck(sql),
+            pool(1, number),
+            infos=NO_LOOKUP if number % 4 == 1 else INFOS,
+            force="affected" if number % 3 == 2 else None,
+            large=number % 2 == 1,
+            pooled=number,
+        )
+        for number in range(histories)
+    ]
+
+
 @cache
 def pool(seed: int, number: int) -> History:
     return history(random.Random(f"{seed}/{number}"), batches=3 + (number % 4 == 0))

@@ -38,7 +38,7 @@ _CALLS = {
     "date_add": "lode_date_add",
     "to_json": "lode_to_json",
 }
-_COMPARE = frozenset(["=", "<", ">", "<=>", "<>", "!=", "<=", ">=", "=="])
+_COMPARE = frozenset(["=", "<", ">", "<=>", "<>", "!=", "<=", ">=", "==", "is", "in", "like", "between"])
 MACROS = (
     "CREATE MACRO lode_date_add(d, n) AS CAST(CAST(d AS DATE) + n AS DATE)",
     "CREATE MACRO lode_to_json(x) AS CAST(to_json(x) AS VARCHAR)",
@@ -67,8 +67,12 @@ def _refuse_what_spark_cannot_read(tokens: list[Token]) -> None:
     """DuckDB reads `x IS NULL = y`; Spark's grammar ends there."""
     for place in range(len(tokens) - 1):
         before = tokens[place - 1][1].lower() if place else ""
-        if tokens[place][1].lower() == "null" and before in ("is", "not") and tokens[place + 1][1] in _COMPARE:
+        if tokens[place][1].lower() == "null" and before in ("is", "not") and _goes_on(tokens[place + 1]):
             raise Untranslatable("Spark cannot parse IS NULL before " + tokens[place + 1][1])
+
+
+def _goes_on(token: Token) -> bool:
+    return token[1].lower() in _COMPARE
 
 
 def _written(tokens: list[Token], start: int) -> tuple[str, int]:
@@ -150,7 +154,7 @@ def _struct(arguments: list[str]) -> str:
 _SPECIAL: dict[str, Callable[[list[str]], str]] = {
     "concat": lambda arguments: f"({' || '.join(arguments)})",
     "count_if": lambda arguments: f"count(CASE WHEN {arguments[0]} THEN 1 END)",
-    "log": lambda arguments: f"ln({arguments[0]})" if len(arguments) == 1 else f"log({', '.join(arguments)})",
+    "log": lambda arguments: f"ln({arguments[0]})" if len(arguments) == 1 else f"(ln({arguments[1]}) / ln({arguments[0]}))",
     "named_struct": _named_struct,
     "struct": _struct,
     "stack": lambda arguments: f"unnest(list_value({', '.join(arguments[1:])}))",

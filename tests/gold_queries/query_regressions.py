@@ -12,17 +12,19 @@ REGRESSIONS: dict[str, str] = {
     "an OR of a subquery, negated": "SELECT id FROM (SELECT id, fare > 2 OR qty > 1 AS flagged FROM silver.trips) WHERE NOT flagged",
     "a sum of a subquery, multiplied": "SELECT q.k * 2 AS d, count(*) AS n FROM (SELECT DISTINCT zone + qty AS k FROM silver.trips) q GROUP BY q.k * 2",
     "an AND as a row of its own": "SELECT zone IN (0, 1) AND flag AS x, max(qty) AS m FROM silver.trips GROUP BY zone IN (0, 1) AND flag",
+    "a key with parentheses": "SELECT (zone + qty) * 2 AS d, max(fare) AS m FROM silver.trips GROUP BY (zone + qty) * 2",
+    "a condition with parentheses as a key": "SELECT (zone = 1 OR flag) AND qty > 0 AS c, max(fare) AS m FROM silver.trips GROUP BY (zone = 1 OR flag) AND qty > 0",
     # keys that are conditions
     "a key IS NULL": "SELECT cat IS NULL AS missing, max(fare) AS m FROM silver.trips GROUP BY cat IS NULL",
-    "a key is NOT a flag": "SELECT NOT flag AS off, max(qty) AS m FROM silver.trips GROUP BY NOT flag",
+    "a key is NOT a flag": "SELECT NOT flag AS off, max(qty) AS m FROM silver.trips WHERE flag IS NULL GROUP BY NOT flag",
     "a column is NOT the key": "SELECT NOT flag AS off, try_sum(zone) AS n FROM silver.pays GROUP BY flag",
     "a key that compares nulls": "SELECT zone <=> qty AS same, max(id) AS m FROM silver.trips GROUP BY zone <=> qty",
     "a condition as the only column": "SELECT zone IN (0, 1) AND true AS x, rank() OVER (PARTITION BY zone IN (0, 1) AND true ORDER BY pay) AS r FROM silver.pays",
     # names and texts as the user wrote them
     "the names of a struct's fields": "SELECT to_json(named_struct('City', cat)) AS j, count(*) AS n FROM silver.trips GROUP BY 1",
     "the names of a struct's fields, by AS": "SELECT id, to_json(struct(cat AS Cat)) AS j FROM silver.trips",
-    "the logarithm to ten": "SELECT floor(log10(fare + 2)) AS f, count(*) AS n FROM silver.trips GROUP BY 1",
-    "the logarithm to ten, row by row": "SELECT id, floor(10 * log10(fare + 2)) AS l FROM silver.trips",
+    "the logarithm to ten": "SELECT floor(log10(CASE WHEN qty > 1 THEN 1000 ELSE 7 END)) AS f, count(*) AS n FROM silver.trips GROUP BY 1",
+    "the logarithm to ten, row by row": "SELECT id, floor(log10(CASE WHEN qty > 1 THEN 1000 ELSE 7 END)) AS l FROM silver.trips",
     "a quote that is added": "SELECT concat(cat, '''s') AS c, count(*) AS n FROM silver.trips GROUP BY 1",
     "a doubled quote in a filter": "SELECT region, count(*) AS n FROM silver.zones WHERE region = 'o''hara' GROUP BY region",
     "a doubled quote in FILTER": "SELECT zone, count(*) FILTER (WHERE cat = 'o''hara') AS n FROM silver.trips GROUP BY zone",
@@ -47,9 +49,13 @@ REGRESSIONS: dict[str, str] = {
     "an alias that a joined subquery hides": "SELECT a.qty, t.m FROM (SELECT qty FROM silver.visits) a JOIN (SELECT flag AS m FROM silver.trips AS a) t ON true",
     "an expression that is read twice": "WITH T AS (SELECT t.zone, b.rate FROM silver.zones AS b JOIN silver.zones AS t ON t.location = b.zone) SELECT t.zone, count(*) AS n FROM T t JOIN T a ON a.rate = t.zone GROUP BY t.zone",
     "an expression that nobody reads": "WITH unread AS (SELECT zone FROM silver.visits) SELECT zone, max(fare) AS m FROM silver.trips GROUP BY zone",
-    # aggregates under other names
+    # aggregates
+    "distinct values": "SELECT zone, count(DISTINCT cat) AS c, sum(DISTINCT qty) AS q FROM silver.visits GROUP BY zone",
     "mean": "SELECT mean(qty) AS m FROM silver.trips",
-    "mean, std, every, some, try_sum, try_avg": "SELECT zone, mean(qty) AS m, std(qty) AS s, every(flag) AS e, some(flag) AS o, try_sum(qty) AS t, try_avg(qty) AS a FROM silver.trips GROUP BY zone",
+    "mean of groups": "SELECT zone, mean(qty) AS m FROM silver.trips GROUP BY zone",
+    "std of groups": "SELECT zone, std(qty) AS s FROM silver.trips GROUP BY zone",
+    "every and some": "SELECT zone, every(flag) AS e, some(flag) AS o FROM silver.trips GROUP BY zone",
+    "try_sum and try_avg": "SELECT zone, try_sum(qty) AS t, try_avg(qty) AS a FROM silver.trips GROUP BY zone",
     "the middle, from above": "SELECT zone, percentile_cont(0.25) WITHIN GROUP (ORDER BY qty DESC) AS p FROM silver.trips GROUP BY zone",
     "the middle": "SELECT cat, percentile_cont(0.5) WITHIN GROUP (ORDER BY trip) AS p, percentile_disc(0.5) WITHIN GROUP (ORDER BY pay DESC) AS d FROM silver.pays GROUP BY cat",
 }

@@ -82,10 +82,27 @@ def history(chance: random.Random, batches: int = 4) -> History:
         {name: tuple(_rows(chance, info, chance.choice((0, 3, 6, 9)))) for name, info in INFOS.items()}
     ]
     for _ in range(batches - 1):
-        changed = {name for name in INFOS if chance.random() < 0.6} or {"silver.trips"}
         before = states[-1]
+        if chance.random() < 0.4:
+            states.append({**before, **_one_change(chance, before)})
+            continue
+        changed = {name for name in INFOS if chance.random() < 0.6} or {"silver.trips"}
         states.append({n: tuple(_changed(chance, INFOS[n], rows)) if n in changed else rows for n, rows in before.items()})
     return History(tuple(states))
+
+
+def _one_change(chance: random.Random, before: State) -> State:
+    """A single row of a table or two comes, goes or changes: what else was touched cannot hide what was missed."""
+    found: dict[str, tuple[Row, ...]] = {}
+    for name in chance.sample(list(INFOS), chance.choice((1, 2, 2))):
+        info, rows = INFOS[name], list(before[name])
+        place = chance.randrange(len(rows)) if rows else 0
+        gone = rows.pop(place) if rows and chance.random() < 0.8 else None
+        if gone is None or chance.random() < 0.6:
+            free = [key for key in range(10) if key not in {row[0] for row in rows}]
+            rows.append(_row(chance, info, gone[0] if gone and info.keys else free[0] if free else 10))
+        found[name] = tuple(rows)
+    return found
 
 
 def _rows(chance: random.Random, info: InputInfo, count: int) -> list[Row]:

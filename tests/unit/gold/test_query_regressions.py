@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
-from query_check import Case, check, pool
-from query_dialect import duck
+from query_check import cases_of, check
 from query_regressions import CLOCKS, REGRESSIONS, SPARK_ONLY
 from query_shrink import shrunk, told
-from query_tables import INFOS, NO_LOOKUP
+from query_tables import INFOS
 
 from lodestream.pipeline.gold import analyse
 
-HISTORIES = 12
+HISTORIES = 15
 
 
-def cases(sql: str, name: str) -> list[Case]:
-    """One query with several histories, zones being a lookup in some, the table large in some."""
-    found = []
-    for number in range(HISTORIES):
-        first = Case(f"1:{name}/{number}", sql, duck(sql), pool(1, number), pooled=number)
-        found.append(replace(first, infos=INFOS if number % 3 else NO_LOOKUP, large=number % 2 == 1))
-    return found
-
-
-@pytest.mark.parametrize("force", [None, "affected"])
 @pytest.mark.parametrize("name", REGRESSIONS)
-def test_gold_equals_the_query(name: str, force: str | None) -> None:
-    for case in cases(REGRESSIONS[name], name):
-        outcome = check(replace(case, force=force))
-        assert outcome.status == "same", told(*shrunk(replace(case, force=force), outcome, seconds=5))
+def test_gold_equals_the_query(name: str) -> None:
+    for case in cases_of(REGRESSIONS[name], HISTORIES):
+        outcome = check(case)
+        assert outcome.status == "same", told(*shrunk(case, outcome, seconds=5))
 
 
 @pytest.mark.parametrize("name", CLOCKS)
