@@ -18,8 +18,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from query_check import case_of, check  # noqa: E402
-from query_shrink import shrunk, told  # noqa: E402
+from query_check import case_of, check
+from query_shrink import shrunk, told
 
 SEED = int(os.environ.get("LODE_SEED", "0")) or random.SystemRandom().randrange(1, 10**9)
 QUERIES = int(os.environ.get("LODE_QUERIES", "2000"))

@@ -6,7 +6,7 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from decimal import Decimal
 from functools import cache
@@ -22,10 +22,10 @@ from query_tables import INFOS, NO_LOOKUP, History, Row, history
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "spark" / "gold"))
 
-from plan_executor import PlanExecutor  # noqa: E402
+from plan_executor import PlanExecutor
 
-from lodestream.errors import DeclarationError  # noqa: E402
-from lodestream.pipeline.gold import GoldPlan, InputInfo, Strategy, analyse, feed_view, now_view  # noqa: E402
+from lodestream.errors import DeclarationError
+from lodestream.pipeline.gold import GoldPlan, InputInfo, Strategy, analyse, feed_view, now_view
 
 POOL = 60  # histories that the cases of one run share
 Planner = Callable[..., GoldPlan]
@@ -70,13 +70,11 @@ def case_of(seed: int, number: int) -> Case:
     force: Strategy | None = "affected" if chance.random() < 0.1 else None
     large = chance.random() < 0.3
     text = query.sql
-    return Case(
-        f"{seed}:{number}", text, query.text(duck=True), pool(seed, pooled), query, infos, force, large, pooled
-    )
+    return Case(f"{seed}:{number}", text, query.text(duck=True), pool(seed, pooled), query, infos, force, large, pooled)
 
 
 def cases_of(sql: str, histories: int) -> list[Case]:
-    """One given query with several histories, each way of keeping it in some: by affected keys, large, with a lookup."""
+    """One given query with several histories; in some by affected keys, in some large, in some with a lookup."""
     return [
         Case(
             f"1:{number}",
@@ -90,6 +88,13 @@ def cases_of(sql: str, histories: int) -> list[Case]:
         )
         for number in range(histories)
     ]
+
+
+def cases_with(sql: str, given: History) -> list[Case]:
+    """One given query with one given history, kept in every way."""
+    first = Case("scenario", sql, duck(sql), given)
+    ways = [{}, {"force": "affected"}, {"large": True}, {"infos": NO_LOOKUP}, {"infos": NO_LOOKUP, "force": "affected"}]
+    return [replace(first, **way) for way in ways]
 
 
 @cache
@@ -200,8 +205,7 @@ def _check_refused(case: Case, planner: Planner, error: DeclarationError) -> Out
     """A strategy that was asked for may be refused; a valid query may not."""
     if case.force is None:
         return Outcome("refused", detail=str(error).replace("\n", " "))
-    plain = Case(case.seed, case.sql, case.truth, case.history, case.query, case.infos, None, case.large, case.pooled)
-    return check(plain, planner)
+    return check(replace(case, force=None), planner)
 
 
 def _follow(case: Case, plan: GoldPlan, first: list[dict[str, Any]]) -> Outcome:

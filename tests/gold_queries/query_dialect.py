@@ -154,7 +154,9 @@ def _struct(arguments: list[str]) -> str:
 _SPECIAL: dict[str, Callable[[list[str]], str]] = {
     "concat": lambda arguments: f"({' || '.join(arguments)})",
     "count_if": lambda arguments: f"count(CASE WHEN {arguments[0]} THEN 1 END)",
-    "log": lambda arguments: f"ln({arguments[0]})" if len(arguments) == 1 else f"(ln({arguments[1]}) / ln({arguments[0]}))",
+    "log": lambda arguments: (
+        f"ln({arguments[0]})" if len(arguments) == 1 else f"(ln({arguments[1]}) / ln({arguments[0]}))"
+    ),
     "named_struct": _named_struct,
     "struct": _struct,
     "stack": lambda arguments: f"unnest(list_value({', '.join(arguments[1:])}))",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from query_model import ADD, AND, ATOM, COMPARE, MULTIPLY, NOT, OR, UNARY, Col, Expr, Kind, Op
-from query_tables import WORDS, value
+from query_tables import WORDS
 
 Columns = Sequence[Col]
 
@@ -139,7 +139,11 @@ class Expressions:
         if number == 4:
             return Op("str", "coalesce({0}, {1})", (one, self.literal("str")))
         if number == 5:
-            return Op("str", "CASE WHEN {0} THEN {1} ELSE {2} END", (self.boolean(columns, depth - 1), one, self.literal("str")))
+            return Op(
+                "str",
+                "CASE WHEN {0} THEN {1} ELSE {2} END",
+                (self.boolean(columns, depth - 1), one, self.literal("str")),
+            )
         if number == 6:
             return Op("str", "cast({0} AS string)", (self.integer(columns, depth - 1),))
         if number == 7:
@@ -252,18 +256,28 @@ class Expressions:
             kind = self._present(("int", "dec", "str", "date", "ts"), columns)
             return self._agg(kind, self.chance.choice(("min({0})", "max({0})")), (self.any(kind, columns, 1),))
         if number == 6:
-            text, duck = self.chance.choice((("bool_and({0})",) * 2, ("every({0})", "bool_and({0})"), ("some({0})", "bool_or({0})")))
+            text, duck = self.chance.choice(
+                (("bool_and({0})",) * 2, ("every({0})", "bool_and({0})"), ("some({0})", "bool_or({0})"))
+            )
             return self._agg("bool", text, (self.boolean(columns, 1),), duck)
         if number == 7:
             text = self.chance.choice(("stddev({0})", "std({0})"))
             return self._agg("fuzzy", text, (self.integer(columns, 1),), "stddev({0})")
         if number == 8:
             order = self.chance.choice(("", " DESC"))
-            return self._agg("fuzzy", f"percentile_cont(0.5) WITHIN GROUP (ORDER BY {{0}}{order})", (self._column("int", columns),))
+            return self._agg(
+                "fuzzy", f"percentile_cont(0.5) WITHIN GROUP (ORDER BY {{0}}{order})", (self._column("int", columns),)
+            )
         if number == 9:
-            return self._agg("dec", "sum({0}) FILTER (WHERE {1})", (self._column("dec", columns), self.boolean(columns, 1)))
+            return self._agg(
+                "dec", "sum({0}) FILTER (WHERE {1})", (self._column("dec", columns), self.boolean(columns, 1))
+            )
         if number == 10:
-            return self._agg("int", "sum(CASE WHEN {0} THEN {1} ELSE 0 END)", (self.boolean(columns, 1), self._column("int", columns)))
+            return self._agg(
+                "int",
+                "sum(CASE WHEN {0} THEN {1} ELSE 0 END)",
+                (self.boolean(columns, 1), self._column("int", columns)),
+            )
         if number == 11:
             return self._agg("int", "sum(DISTINCT {0})", (self._column("int", columns),))
         return self._agg("int", "try_sum({0})", (self._column("int", columns),), "sum({0})")
@@ -327,4 +341,8 @@ def cols(expr: Expr) -> list[Col]:
     """The columns that an expression reads."""
     if isinstance(expr, Col):
         return [expr]
-    return [found for arg in expr.args if isinstance(arg, (Op, Col)) for found in cols(arg)] if isinstance(expr, Op) else []
+    return (
+        [found for arg in expr.args if isinstance(arg, (Op, Col)) for found in cols(arg)]
+        if isinstance(expr, Op)
+        else []
+    )

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 
 from query_expressions import Expressions, cols
 from query_model import (
-    AND,
     ADD,
+    AND,
     COMPARE,
     OR,
     AliasRef,
@@ -34,7 +34,28 @@ from query_tables import INFOS, kind_of
 
 ALIASES = ("a", "b", "c", "q", "t", "v")
 CTES = ("kept", "trips", "q", "per_zone", "T")
-NAMES = ("n", "s", "k", "m", "x", "Total", "Zone_Id", "zone", "cat", "qty", "lo", "Flagged", "g", "my col", "fare", "Id")
+NAMES = (
+    "n",
+    "s",
+    "k",
+    "m",
+    "x",
+    "Total",
+    "Zone_Id",
+    "zone",
+    "cat",
+    "qty",
+    "lo",
+    "Flagged",
+    "g",
+    "my col",
+    "fare",
+    "Id",
+)
+JOINS = (
+    *("JOIN", "JOIN", "JOIN", "INNER JOIN", "LEFT JOIN", "LEFT JOIN", "LEFT JOIN"),
+    *("RIGHT JOIN", "FULL JOIN", "CROSS JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"),
+)
 KINDS: tuple[Kind, ...] = ("int", "int", "int", "dec", "str", "str", "bool", "dbl", "date", "ts")
 
 
@@ -274,10 +295,7 @@ class Generator:
         return source, tuple(joins), scope
 
     def _join_kind(self) -> str:
-        return self.chance.choice(
-            ("JOIN", "JOIN", "INNER JOIN", "LEFT JOIN", "LEFT JOIN", "LEFT JOIN", "JOIN", "RIGHT JOIN", "FULL JOIN", "CROSS JOIN")
-            + ("LEFT SEMI JOIN", "LEFT ANTI JOIN")
-        )
+        return self.chance.choice(JOINS)
 
     def source(self, depth: int, alias: str, lone: bool, first: bool = False) -> tuple[Source, Binding]:
         dice = self.chance.random()
@@ -444,4 +462,3 @@ def _apart(items: Sequence[Item]) -> list[Item]:
         seen.add(alias.lower())
         result.append(replace(item, alias=alias))
     return result
-

@@ -1,4 +1,4 @@
-"""The smallest query and the fewest rows that still fail in the same way: leave out one part at a time, while it fails."""
+"""The smallest query and the fewest rows that still fail in the same way: leave out one part at a time."""
 
 from __future__ import annotations
 
@@ -170,6 +170,3 @@ def told(case: Case, outcome: Outcome) -> str:
         for table, rows in state.items():
             lines += [f"  batch {number}: {table} {row}" for row in rows]
     return "\n".join(lines)
-
-
-

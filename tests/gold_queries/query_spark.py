@@ -19,7 +19,9 @@ class SparkExpressions(Expressions):
         if number == 1:
             return Op("str", "date_format({0}, 'yyyy-MM')", (self.date(columns, depth - 1),))
         if number == 2:
-            return Op("str", "to_json(struct({0} AS Cat, {1} AS qty))", (self.string(columns, 0), self.integer(columns, 0)))
+            return Op(
+                "str", "to_json(struct({0} AS Cat, {1} AS qty))", (self.string(columns, 0), self.integer(columns, 0))
+            )
         if number == 3:
             return Op("str", "to_json(named_struct('It''s', {0}))", (self.integer(columns, depth - 1),))
         if number == 4:
@@ -30,7 +32,11 @@ class SparkExpressions(Expressions):
             return Op("str", "get_json_object(to_json(named_struct('A', {0})), '$.A')", (self.string(columns, 0),))
         if number == 7:
             return Op("str", "cast({0} AS string)", (self.decimal(columns, depth - 1),))
-        return Op("str", "r'o\\\\'", ()) if self.chance.random() < 0.1 else Op("str", "hex({0})", (self.string(columns, 0),))
+        return (
+            Op("str", "r'o\\\\'", ())
+            if self.chance.random() < 0.1
+            else Op("str", "hex({0})", (self.string(columns, 0),))
+        )
 
     def integer(self, columns: Columns, depth: int) -> Expr:
         if depth <= 0 or self.chance.random() < 0.75:
@@ -56,7 +62,9 @@ class SparkExpressions(Expressions):
             return super().aggregate(columns)
         number = self.chance.randrange(8)
         if number == 0:
-            return self._agg("fuzzy", "percentile_cont(0.5) WITHIN GROUP (ORDER BY {0} DESC)", (self.decimal(columns, 0),))
+            return self._agg(
+                "fuzzy", "percentile_cont(0.5) WITHIN GROUP (ORDER BY {0} DESC)", (self.decimal(columns, 0),)
+            )
         if number == 1:
             return self._agg("fuzzy", "percentile({0}, 0.25)", (self.integer(columns, 0),))
         if number == 2:
@@ -76,7 +84,11 @@ class SparkExpressions(Expressions):
         if not moments or self.chance.random() < 0.7:
             return super().key(columns)
         moment = self.chance.choice(moments)
-        return Op("ts", self.chance.choice(("date_trunc('DAY', {0})", "to_timestamp_ntz(date_format({0}, 'yyyy-MM-dd'))")), (moment,))
+        return Op(
+            "ts",
+            self.chance.choice(("date_trunc('DAY', {0})", "to_timestamp_ntz(date_format({0}, 'yyyy-MM-dd'))")),
+            (moment,),
+        )
 
     def boolean(self, columns: Columns, depth: int) -> Expr:
         if depth <= 0 or self.chance.random() < 0.9:

@@ -87,7 +87,9 @@ def history(chance: random.Random, batches: int = 4) -> History:
             states.append({**before, **_one_change(chance, before)})
             continue
         changed = {name for name in INFOS if chance.random() < 0.6} or {"silver.trips"}
-        states.append({n: tuple(_changed(chance, INFOS[n], rows)) if n in changed else rows for n, rows in before.items()})
+        states.append(
+            {n: tuple(_changed(chance, INFOS[n], rows)) if n in changed else rows for n, rows in before.items()}
+        )
     return History(tuple(states))
 
 

@@ -53,9 +53,7 @@ class PlanExecutor(ABC):
         recompute = self.plan.recompute_sql or ""
         for name, pairs in self.plan.prune.items():
             view = now_view(name)
-            among = [
-                f"EXISTS (SELECT 1 FROM _lode_keys k WHERE k.`{key}` <=> n.`{column}`)" for column, key in pairs
-            ]
+            among = [f"EXISTS (SELECT 1 FROM _lode_keys k WHERE k.`{key}` <=> n.`{column}`)" for column, key in pairs]
             self.view(f"{view}_pruned", f"SELECT n.* FROM {view} n WHERE {' AND '.join(among)}")
             recompute = re.sub(rf"\b{view}\b", f"{view}_pruned", recompute)
         return recompute

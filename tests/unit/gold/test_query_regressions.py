@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from query_check import cases_of, check
-from query_regressions import CLOCKS, REGRESSIONS, SPARK_ONLY
+from query_check import cases_of, cases_with, check
+from query_regressions import CLOCKS, REGRESSIONS, SCENARIOS, SPARK_ONLY
 from query_shrink import shrunk, told
 from query_tables import INFOS
 
@@ -18,6 +18,14 @@ def test_gold_equals_the_query(name: str) -> None:
     for case in cases_of(REGRESSIONS[name], HISTORIES):
         outcome = check(case)
         assert outcome.status == "same", told(*shrunk(case, outcome, seconds=5))
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_gold_equals_the_query_when(scenario: str) -> None:
+    name, given = SCENARIOS[scenario]
+    for case in cases_with(REGRESSIONS[name], given):
+        outcome = check(case)
+        assert outcome.status == "same", told(case, outcome)
 
 
 @pytest.mark.parametrize("name", CLOCKS)
