@@ -57,7 +57,7 @@ def judge(spark: SparkSession, plan: GoldPlan, query: str, shapes: Mapping[str, 
         return Verdict(None)
     with _quick(spark):
         for manner in _MANNERS:
-            world = _World(spark, plan, query, Specimens(shapes, plan, manner))
+            world = _World(spark, plan, query, Specimens(shapes, query, manner))
             try:
                 world.show(after=True)
             except (PySparkException, ArrowException) as error:

@@ -32,8 +32,6 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from lodestream.pipeline.gold.plan import GoldPlan
-
 Row = tuple[Any, ...]
 _ROWS, _MOVING = 40, 24
 _DAY = datetime(2024, 1, 1)
@@ -45,19 +43,18 @@ _MOST_LITERALS = 12
 class Specimens:
     """The rows of each input before and after a change, and the change itself (rows with their weight)."""
 
-    def __init__(self, shapes: Mapping[str, StructType], plan: GoldPlan, manner: str) -> None:
+    def __init__(self, shapes: Mapping[str, StructType], query: str, manner: str) -> None:
         self.shapes = shapes
         self._chance = random.Random(manner)  # noqa: S311 (test rows, no secret)
         self._manner = manner
         self._alone = False
-        text = plan.full_sql
-        self._texts = [_unescaped(found) for found in _literals(_TEXT, text)]
-        self._numbers = [Decimal(found) for found in _literals(_NUMBER, text) if len(found) < 10]
+        self._texts = [_unescaped(found) for found in _literals(_TEXT, query)]
+        self._numbers = [Decimal(found) for found in _literals(_NUMBER, query) if len(found) < 10]
         self.before: dict[str, list[Row]] = {}
         self.after: dict[str, list[Row]] = {}
         self.changes: dict[str, list[Row]] = {}
-        for name in plan.inputs:
-            self._fill(name, shapes[name])
+        for name, shape in shapes.items():
+            self._fill(name, shape)
 
     def _fill(self, name: str, shape: StructType) -> None:
         rows = [self._row(shape) for _ in range(_ROWS)]
