@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from lodestream.flows.gold.views import Inputs
 from lodestream.flows.usercode import transform
 from lodestream.pipeline import Table
 from lodestream.pipeline.gold.plan import GoldPlan, now_view
+from lodestream.pipeline.reach import source_fingerprint
 from lodestream.tables.reshape import reshape
 
 if TYPE_CHECKING:
@@ -65,8 +65,5 @@ def definition(table: Table, plan: GoldPlan | None) -> str:
 
 
 def _source_text(table: Table) -> str:
-    """A function is known by its text; one that has none, by its place."""
-    try:
-        return inspect.getsource(table.function) if table.function else str(table.location)
-    except OSError:
-        return str(table.location)
+    """A function is known by its text and that of the project's code it reaches."""
+    return source_fingerprint(table.function) if table.function else str(table.location)
