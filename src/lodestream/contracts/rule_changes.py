@@ -59,7 +59,7 @@ def _conjuncts(expression: str) -> frozenset[str]:
     return frozenset(_spelt(part.unnest()) for part in parts)
 
 
-def _spelt(condition: exp.Expression) -> str:
+def _spelt(condition: exp.Expr) -> str:
     """One spelling for all that Spark takes for the same: names in any case. Text in quotes means what it says."""
     lowered = condition.copy()
     for name in lowered.find_all(exp.Identifier):

@@ -88,6 +88,14 @@ def query_aggregates(query: exp.Query) -> list[Aggregate]:
     ]
 
 
+def query_outputs(query: exp.Query) -> list[tuple[str, int | None]]:
+    """The columns that a query names for its result, each with its line. A star names none."""
+    if isinstance(query, exp.SetOperation):
+        return query_outputs(query.left)
+    selected = query.selects if isinstance(query, exp.Select) else []
+    return [(one.alias_or_name, _line(one)) for one in selected if not one.is_star]
+
+
 def _with_window_calls(text: str) -> str:
     """The text with a stand-in for the function window(), which sqlglot takes for the WINDOW clause."""
     for token, following in pairwise(sqlglot.tokenize(text, dialect=DIALECT)):
