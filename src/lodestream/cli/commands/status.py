@@ -27,13 +27,10 @@ _STATE_STYLES = {"running": "green", "waiting": "green", "retrying": "yellow", "
 def status(call: Call, watch: bool, every: float) -> None:
     """Show each table's rows, lag, freshness and last batch. Works beside a run, and when nothing runs.
 
-    \b
-    rows    what a reader finds
-    lag     rows still to come, from the source to here; empty when the source cannot be asked
-    behind  the age of what is complete, while there is a lag
-    fresh   the age of the moment up to which the table is complete, by the inputs that it follows
-    state   of the flow in the run that lives: running, waiting (no news yet), retrying, paused or stopped, each with
-            the reason; idle when no run keeps the table
+    `rows` is what a reader finds; `lag` the rows still to come, from the source to here, and empty when the source
+    cannot be asked; `behind` how old that makes the table; `fresh` the age of the moment up to which it is complete, by
+    the inputs that it follows. `state` is that of its flow in the run that lives: running, waiting for news, retrying,
+    paused or stopped, with the reason; idle when no run keeps the table.
     """
     from lodestream.engine import open_project, read_status
 
