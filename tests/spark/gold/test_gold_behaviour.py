@@ -16,7 +16,7 @@ from pyspark.sql import functions as f
 from lodestream import failpoints, windows
 from lodestream.contracts import Contract, Field
 from lodestream.contracts.model import rule
-from lodestream.errors import AuditFailed, ContractViolation, DeclarationError
+from lodestream.errors import AuditFailed, ContractViolation, DeclarationError, UserCodeError
 from lodestream.flows.agreement import Agreement, Ways
 from lodestream.pipeline.gold import InputInfo
 from lodestream.tables.lake import Lake as Tables
@@ -35,7 +35,7 @@ class Line:
         self.tables = Tables(lake.spark.newSession(), self.catalog)
         self.events = Silver(self.tables, EVENTS)
 
-    def gold(self, name: str, sql: str, *, inputs: tuple[str, ...] = (EVENTS.name,), **given: Any) -> Gold:
+    def gold(self, name: str, sql: str | None, *, inputs: tuple[str, ...] = (EVENTS.name,), **given: Any) -> Gold:
         own = {key: given.pop(key) for key in ("contract", "agreement", "small", "appended") if key in given}
         if callable(own.get("agreement")):
             own["agreement"] = own["agreement"]()
@@ -51,6 +51,18 @@ def line(lake: Any) -> Iterator[Line]:
 
 def event(number: int, key: str | None, value: str, minute: float = 0) -> tuple[Any, ...]:
     return (number, key, Decimal(value), f"{START}{int(minute):02d}:{int(minute % 1 * 60):02d}")
+
+
+@pytest.mark.parametrize("name", ["_weight", "_lode_day"])
+def test_a_function_that_returns_a_column_named_like_ours_is_refused(line: Line, name: str) -> None:
+    line.events.append([event(1, "a", "1.00")])
+
+    def totals(events: DataFrame) -> DataFrame:
+        return events.groupBy("k").agg(f.count("*").alias(name))
+
+    gold = line.gold("totals", None, function=totals, strategy="full")
+    with pytest.raises(UserCodeError, match=f"returns a column {name}"):
+        gold.step()
 
 
 def test_a_crash_between_state_and_table_counts_nothing_twice(line: Line) -> None:
