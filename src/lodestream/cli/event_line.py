@@ -20,6 +20,7 @@ _STYLES = {
     "verify.equal": "green",
     "verify.mismatch": "bold red",
     "verify.rebuilt": "yellow",
+    "column.unfilled": "yellow",
 }
 
 
@@ -38,6 +39,8 @@ def _said(event: Event) -> str:
     if "what" in fields:
         # A table's name may stand in the message too; the first line is enough here.
         return f" {fields.get('error')}: {str(fields['what']).splitlines()[-1]}{_because(event)}"
+    if event.name == "column.unfilled":
+        return f" {', '.join(fields['columns'])}: null in every row, since the function does not return it"
     if event.name in ("schema-change", "field.unknown"):
         return f" {_listed(fields)}"
     shown = {key: value for key, value in fields.items() if isinstance(value, str | int | float)}

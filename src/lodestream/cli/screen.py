@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from functools import cached_property
@@ -54,6 +54,15 @@ class Screen:
 
 def print_json(result: Any) -> None:
     sys.stdout.write(json.dumps(to_json(result), ensure_ascii=False) + "\n")
+    sys.stdout.flush()
+
+
+def print_json_rows(before: Mapping[str, Any], name: str, rows: Iterable[Any], after: Mapping[str, Any]) -> None:
+    """One object as `print_json` writes it, whose list is written while it is read."""
+    sys.stdout.write(json.dumps(to_json(before), ensure_ascii=False)[:-1] + f', "{name}": [')
+    for number, one in enumerate(rows):
+        sys.stdout.write((", " if number else "") + json.dumps(to_json(one), ensure_ascii=False))
+    sys.stdout.write("], " + json.dumps(to_json(after), ensure_ascii=False)[1:] + "\n")
     sys.stdout.flush()
 
 

@@ -58,6 +58,11 @@ def origins(field: Field, names: Sequence[str], by: Literal["name", "source"]) -
     return tuple(dict.fromkeys(found))
 
 
+def unfilled(contract: Contract, columns: Sequence[str]) -> tuple[str, ...]:
+    """Optional fields that no returned column holds: null in every row, and nothing else would ever say so."""
+    return tuple(one.name for one in contract.fields if not one.required and not origins(one, columns, "name"))
+
+
 def _same(name: str, wanted: str, any_case: bool) -> bool:
     return name == wanted or (any_case and name.lower() == wanted.lower())
 

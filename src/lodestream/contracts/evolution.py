@@ -67,9 +67,8 @@ def evolve(table: str, contract: Contract, *, required: Collection[str] = ()) ->
     `required` are the top-level columns that the table holds as NOT NULL.
     """
     found = list(_struct((), parse_type(table), contract.fields))
-    needed = {field.name for field in contract.fields if field.required}
     renames = {step.name: step.path[0] for step in found if isinstance(step, Step) and step.action == "rename"}
-    kept = {renames.get(name, name) for name in needed}
+    kept = {renames.get(name, name) for name in contract.never_null}
     found += [Step("relax", (column,)) for column in required if column not in kept]
     steps = sorted((one for one in found if isinstance(one, Step)), key=lambda step: _ORDER.index(step.action))
     return Evolution(

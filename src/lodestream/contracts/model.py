@@ -195,9 +195,14 @@ class Contract:
         """The columns that are unique by themselves; a key of one column is, whatever the field says."""
         return tuple(found.name for found in self.fields if found.unique and tuple(keys) != (found.name,))
 
+    @property
+    def never_null(self) -> frozenset[str]:
+        """The columns that have a value in every row; rows without their key could not be told apart."""
+        return frozenset(found.name for found in self.fields if found.required or found.name in self.keys)
+
     def ddl(self, *, constraints: bool = False) -> str:
         """The columns as Spark DDL; with `constraints`, also NOT NULL and COMMENT, as a table has them."""
-        return ", ".join(_column_ddl(found, constraints) for found in self.fields)
+        return ", ".join(_column_ddl(found, constraints, found.name in self.never_null) for found in self.fields)
 
     def violations(self, *, arrival: str | None = None) -> tuple[Violation, ...]:
         """Conditions that are true where a conformed row must not reach the table.
@@ -228,9 +233,9 @@ def _same(text: str, seconds: float) -> bool:
         return False
 
 
-def _column_ddl(found: Field, constraints: bool) -> str:
+def _column_ddl(found: Field, constraints: bool, never_null: bool) -> str:
     ddl = f"{quoting.name(found.name)} {found.type}"
     if not constraints:
         return ddl
-    ddl += " NOT NULL" if found.required else ""
+    ddl += " NOT NULL" if never_null else ""
     return ddl + (f" COMMENT {quoting.text(found.description)}" if found.description else "")

@@ -35,6 +35,7 @@ from lodestream.flows.stream import StreamFlow
 from lodestream.pipeline import Files, Kafka, Stream, Table, parse_partition
 from lodestream.sources.changes import KeyedChanges, KeyedWhole
 from lodestream.sources.codecs import codec_for, decode_frame
+from lodestream.sources.codecs.required import Required
 from lodestream.sources.file_rows import BRONZE_DDL as FILES_DDL
 from lodestream.sources.files import FilesSource, bronze_files
 from lodestream.sources.kafka import BRONZE_DDL, KafkaSource
@@ -164,7 +165,8 @@ class Builder:
         contract = contract_of(table)
         folder = Path(table.location.file).parent
         codec = codec_for(table.decode, contract.fields if contract else None, root=folder)
-        return partial(decode_frame, codec=codec)
+        required = Required.of(table.decode, folder, table.delete_when)
+        return partial(decode_frame, codec=codec, required=required)
 
     def _gold(self, lake: Lake, table: Table) -> Flow:
         self._enforceable(table)

@@ -11,6 +11,7 @@ from lodestream.engine.keyed import keyed, silver_way
 from lodestream.engine.project import Project, contract_of
 from lodestream.engine.promises import Look, promise_findings, stored_properties
 from lodestream.engine.stored_tables import stored_columns, stored_findings
+from lodestream.engine.unfilled import unfilled_findings
 from lodestream.engine.unfit import unfit
 from lodestream.pipeline import Files, Finding, Graph, Kafka, Table, lint
 
@@ -53,7 +54,14 @@ def make_plan(project: Project, look: Look | None = None) -> Plan:
     tables = tuple(_planned(project, table) for table in project.graph)
     promises = promise_findings(project, look or stored_properties(project.config))
     stored = stored_findings(project, stored_columns(project.config))
-    found = (*forced_findings(project), *_unenforceable(project), *stored, *promises, *lint(project.graph))
+    found = (
+        *forced_findings(project),
+        *_unenforceable(project),
+        *stored,
+        *unfilled_findings(project),
+        *promises,
+        *lint(project.graph),
+    )
     return Plan(project.pipeline.name, tables, found)
 
 

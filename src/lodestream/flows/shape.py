@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import date, timedelta
 
 from pyspark.sql import Column, DataFrame, Row
@@ -16,9 +16,9 @@ _TIME = {"years": "YEAR", "months": "MONTH", "days": "DAY", "hours": "HOUR"}
 _MOST_DAYS = 62
 
 
-def ddl_of(schema: StructType, *, without: Sequence[str] = ()) -> str:
-    kept = (field for field in schema if field.name not in without)
-    return ", ".join(f"`{field.name.replace('`', '``')}` {field.dataType.simpleString()}" for field in kept)
+def ddl_of(schema: StructType, *, without: Sequence[str] = (), required: Collection[str] = ()) -> str:
+    kept = [(f"`{f.name.replace('`', '``')}` {f.dataType.simpleString()}", f.name) for f in schema]
+    return ", ".join(f"{ddl} NOT NULL" if name in required else ddl for ddl, name in kept if name not in without)
 
 
 def partition_columns(partition_by: Sequence[str], columns: Sequence[str]) -> list[Partition]:

@@ -17,6 +17,11 @@ from typing import IO, Any
 
 log = logging.getLogger("lodestream.events")
 
+# Beside the log, its events that are few: who asks for the state of flows need not read a million batches.
+FEW = ".few"
+_MANY = ("batch.published",)
+_LAST_BYTES = 256 * 1024
+
 
 @dataclass(frozen=True, slots=True)
 class Event:
@@ -48,6 +53,7 @@ class EventLog:
         self._listener = listener
         self._lock = threading.Lock()
         self._file: IO[str] | None = None
+        self._few: IO[str] | None = None
         self._unread: list[Event] = []
 
     def emit(self, name: str, table: str | None = None, **fields: Any) -> Event:
@@ -68,16 +74,21 @@ class EventLog:
 
     def close(self) -> None:
         with self._lock:
-            if self._file:
-                self._file.close()
-                self._file = None
+            for one in (self._file, self._few):
+                if one:
+                    one.close()
+            self._file = self._few = None
 
     def _write(self, event: Event) -> None:
         try:
             if self._file is None:
                 self._path.parent.mkdir(parents=True, exist_ok=True)
                 self._file = self._path.open("a", encoding="utf-8", buffering=1)
-            self._file.write(json.dumps(event.to_json(), default=str) + "\n")
+                self._few = self._path.with_suffix(FEW).open("a", encoding="utf-8", buffering=1)
+            line = json.dumps(event.to_json(), default=str) + "\n"
+            self._file.write(line)
+            if self._few is not None and event.name not in _MANY:
+                self._few.write(line)
         except OSError as error:
             # A full disk must not stop the flows: the log is history, the tables are the truth.
             log.warning("events.lost path=%s error=%s", self._path, error)
@@ -99,13 +110,42 @@ def read_events(
                 yield event
 
 
+def run_starts(state_dir: Path) -> Iterator[Event]:
+    """How each run began, the newest first. Commands beside a run have a log and no beginning."""
+    for path in sorted(events_folder(state_dir).glob("*.jsonl"), reverse=True):
+        first = next(_read(path), None)
+        if first is not None and first.name == "run.started":
+            yield first
+
+
+def last_events(state_dir: Path, run: str) -> list[Event]:
+    """The end of a run's log without its batches: how its flows are, and whether it has ended."""
+    log_file = events_folder(state_dir) / f"{run}.jsonl"
+    few = log_file.with_suffix(FEW)
+    try:
+        with (few if few.exists() else log_file).open("rb") as lines:
+            size = lines.seek(0, 2)
+            lines.seek(max(0, size - _LAST_BYTES))
+            end = lines.read().decode("utf-8", errors="replace")
+    except OSError:
+        return []
+    whole = end if size <= _LAST_BYTES else end.partition("\n")[2]
+    return [event for event in map(_parsed, whole.splitlines()) if event is not None]
+
+
+def _parsed(line: str) -> Event | None:
+    try:
+        return Event.from_json(json.loads(line))
+    except (ValueError, KeyError):
+        return None  # cut off by a crash
+
+
 def _read(path: Path) -> Iterator[Event]:
     with path.open(encoding="utf-8", errors="replace") as lines:
         for line in lines:
-            try:
-                yield Event.from_json(json.loads(line))
-            except (ValueError, KeyError):
-                continue
+            event = _parsed(line)
+            if event is not None:
+                yield event
 
 
 def _short(value: Any) -> str:

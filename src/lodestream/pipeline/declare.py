@@ -50,10 +50,12 @@ class Pipeline:
     def changes(self, name: str, spark: Any, *, since: int | None = None, catalog: str = "lode") -> Any:
         """The change feed of a table as a DataFrame of the given Spark session: its columns, and `_weight` beside them.
 
-        `_weight` is 1 for a row that appeared and -1 for one that went away; a table that only grows is its own feed.
-        `since` is a snapshot of the feed to begin after.
+        `_weight` is 1 for a row that appeared and -1 for one that went away; a table that only grows is its own feed,
+        and one that is replaced in place is compared with what it was. `since` is a snapshot to begin after.
         """
         full = self.graph().select([name]).names[0]
+        if self._tables[full].tier == "gold" or self._tables[full].is_reference:
+            return _compared(spark, f"{catalog}.{full}", since)
         feed = f"{catalog}.{full}__changes"
         keyed = spark.catalog.tableExists(feed)
         reader = spark.read.option("start-snapshot-id", str(since)) if since is not None else spark.read
@@ -193,3 +195,13 @@ def check_lookup(table: Table) -> None:
             why="a table is brought up to date when an input that it follows changes",
             fix="leave the input to follow out of lookup",
         )
+
+
+def _compared(spark: Any, table: str, since: int | None) -> Any:
+    """Rows that a table has now and had not, and rows it had: an incremental read would skip them silently."""
+    now = spark.read.table(table).drop("_lode")
+    if since is None:
+        return now.selectExpr("*", "1 AS _weight")
+    before = spark.read.option("versionAsOf", str(since)).table(table).drop("_lode")
+    come, gone = now.exceptAll(before), before.exceptAll(now)
+    return come.selectExpr("*", "1 AS _weight").unionAll(gone.selectExpr("*", "-1 AS _weight"))

@@ -16,7 +16,7 @@ _MARKER = "lode.toml"
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class OwnModule:
     """One file of the project. `name` is its path from the project's folder: the same on every machine."""
 
@@ -28,6 +28,11 @@ class OwnModule:
         return self.file.read_text(encoding="utf-8-sig")
 
     @cached_property
+    def _lines(self) -> list[str]:
+        # As Python counts them: other characters that end lines stand inside of some.
+        return self.text.split("\n")
+
+    @cached_property
     def tree(self) -> ast.Module:
         return ast.parse(self.text)
 
@@ -36,7 +41,7 @@ class OwnModule:
         if not isinstance(node, ast.stmt):
             return ast.get_source_segment(self.text, node) or ""
         above = [one.lineno for one in getattr(node, "decorator_list", ())]
-        lines = self.text.splitlines()[min([node.lineno, *above]) - 1 : node.end_lineno]
+        lines = self._lines[min([node.lineno, *above]) - 1 : node.end_lineno]
         return "\n".join(line.rstrip() for line in lines)
 
     def binding(self, name: str) -> list[ast.stmt]:
@@ -64,6 +69,7 @@ class OwnModules:
         self.root = _root(first)
         self._beside = first.parent
         self._read: dict[Path, OwnModule | None] = {}
+        self._named: dict[tuple[str, int, Path], OwnModule | None] = {}
 
     def at(self, file: Path) -> OwnModule | None:
         path = file.resolve()
@@ -73,8 +79,14 @@ class OwnModules:
 
     def named(self, dotted: str, level: int, importer: OwnModule) -> OwnModule | None:
         """The module of `import dotted`, or of `from ..dotted import` with its dots counted by `level`."""
+        asked = (dotted, level, importer.file.parent if level else self.root)
+        if asked not in self._named:
+            self._named[asked] = self._find(dotted, level, importer)
+        return self._named[asked]
+
+    def _find(self, dotted: str, level: int, importer: OwnModule) -> OwnModule | None:
         parts = [part for part in dotted.split(".") if part]
-        bases = [importer.file.parents[level - 1]] if level else self._bases()
+        bases = [importer.file.parents[level - 1]] if level else self._bases
         for base in bases:
             place = base.joinpath(*parts)
             for file in (place / "__init__.py", place.with_suffix(".py")) if parts else (place / "__init__.py",):
@@ -86,6 +98,7 @@ class OwnModules:
         """A module of a package."""
         return self.named(name, 1, package) if package.file.name == "__init__.py" else None
 
+    @cached_property
     def _bases(self) -> Sequence[Path]:
         listed = [Path(one).resolve() for one in sys.path if one]
         within = [one for one in listed if one.is_relative_to(self.root)]

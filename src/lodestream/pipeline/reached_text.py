@@ -11,25 +11,54 @@ _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _IMPORTS = (ast.Import, ast.ImportFrom)
 
 
+# A name of a module, and what is asked of it.
+_Asked = tuple[OwnModule, str, frozenset[tuple[str, ...]] | None]
+
+
 class ReachedText:
-    """The texts found so far, by where they stand: each is followed once, so circles end."""
+    """The texts found so far, by where they stand.
+
+    Names wait in a list and are looked at once: modules may import each other, and chains may be long.
+    """
 
     def __init__(self, modules: OwnModules) -> None:
         self.modules = modules
         self.texts: dict[str, str] = {}
+        self._seen: set[_Asked] = set()
+        self._waiting: list[_Asked] = []
 
     def follow(self, module: OwnModule, node: ast.AST, *, besides: frozenset[str] = frozenset()) -> None:
-        """What code uses: names of its module, and what it imports itself."""
+        """Everything that code reaches."""
+        self._uses(module, node, besides)
+        self._work()
+
+    def name(self, module: OwnModule, name: str) -> None:
+        """Everything that a top-level name of a module reaches."""
+        self._ask(module, name, None)
+        self._work()
+
+    def _ask(self, module: OwnModule, name: str, used: Used) -> None:
+        asked = (module, name, None if used is None else frozenset(used))
+        if asked not in self._seen:
+            self._seen.add(asked)
+            self._waiting.append(asked)
+
+    def _work(self) -> None:
+        while self._waiting:
+            module, name, used = self._waiting.pop()
+            self._look(module, name, None if used is None else set(used))
+
+    def _uses(self, module: OwnModule, node: ast.AST, besides: frozenset[str] = frozenset()) -> None:
+        """The names of its module that code uses, and what it imports itself."""
         asked = attributes(node)
         source = module.text if isinstance(node, ast.Module) else module.source(node)
         for name in sorted(free_names(source) - besides):
-            self.name(module, name, asked.get(name))
+            self._ask(module, name, asked.get(name))
         for inner in ast.walk(node):
             if isinstance(inner, _IMPORTS):
                 self._import(module, inner, None, None)
 
-    def name(self, module: OwnModule, name: str, used: Used = None) -> None:
-        """A top-level name of a module. `used` are the attributes that are asked of it."""
+    def _look(self, module: OwnModule, name: str, used: Used) -> None:
         statements = module.binding(name)
         for number, statement in enumerate(statements):
             if isinstance(statement, _IMPORTS):
@@ -40,12 +69,12 @@ class ReachedText:
             for star in module.stars():
                 origin = self._origin(module, star)
                 if origin is not None:
-                    self.name(origin, name, used)
+                    self._ask(origin, name, used)
 
     def _statement(self, module: OwnModule, statement: ast.stmt, place: str) -> None:
         if place not in self.texts:
             self.texts[place] = module.source(statement)
-            self.follow(module, statement)
+            self._uses(module, statement)
 
     def _import(self, module: OwnModule, node: ast.Import | ast.ImportFrom, name: str | None, used: Used) -> None:
         """What an import brings: as `name`, or as every name when it stands inside other code."""
@@ -76,11 +105,11 @@ class ReachedText:
         if origin is not None and name == "*":
             self._whole(origin)
         elif origin is not None and origin.binding(name):
-            self.name(origin, name, used)
+            self._ask(origin, name, used)
         elif inner := self.modules.named(f"{node.module or ''}.{name}", node.level, module):
             self._asked(inner, used)
         elif origin is not None:
-            self.name(origin, name, used)
+            self._ask(origin, name, used)
 
     def _origin(self, module: OwnModule, node: ast.ImportFrom) -> OwnModule | None:
         return self.modules.named(node.module or "", node.level, module)
@@ -96,12 +125,12 @@ class ReachedText:
             if inner is not None:
                 self._asked(inner, further)
             else:
-                self.name(module, first, further)
+                self._ask(module, first, further)
 
     def _whole(self, module: OwnModule) -> None:
         if module.name not in self.texts:
             self.texts[module.name] = module.text
-            self.follow(module, module.tree)
+            self._uses(module, module.tree)
 
     def _declares(self, module: OwnModule, statement: ast.stmt) -> bool:
         """Whether a statement makes a pipeline or declares a table in one: that is not what the function does."""
@@ -111,15 +140,18 @@ class ReachedText:
         if not isinstance(value, ast.Call):
             return False
         root = root_name(value)
-        return _makes_pipeline(module, value) or (root is not None and self._is_pipeline(module, root))
+        return _makes_pipeline(module, value) or (root is not None and self._is_pipeline(module, root, set()))
 
-    def _is_pipeline(self, module: OwnModule, name: str) -> bool:
+    def _is_pipeline(self, module: OwnModule, name: str, seen: set[tuple[str, str]]) -> bool:
+        if (module.name, name) in seen:
+            return False
+        seen.add((module.name, name))
         for one in module.binding(name):
             if isinstance(one, ast.ImportFrom):
                 origin = self._origin(module, one)
                 own = next((alias.name for alias in one.names if (alias.asname or alias.name) == name), None)
-                if origin is not None and own is not None and origin is not module:
-                    return self._is_pipeline(origin, own)
+                if origin is not None and own is not None:
+                    return self._is_pipeline(origin, own, seen)
             elif isinstance(one, ast.Assign | ast.AnnAssign) and isinstance(one.value, ast.Call):
                 return _makes_pipeline(module, one.value)
         return False

@@ -103,7 +103,7 @@ def open_letters(view: TableView) -> int:
     """How many letters nobody has decided on, by counting decisions: files without any are not even opened."""
     head = view.head()
     decided = view.table.scan("state != 'open'", selected_fields=("letter",)).to_arrow().column("letter")
-    return head.total_rows - len(decided) - len(decided.unique()) if head else 0
+    return head.live_rows - len(decided) - len(decided.unique()) if head else 0
 
 
 class _Reading:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +11,7 @@ from pyiceberg.exceptions import NoSuchTableError
 from lodestream.config import Config, reveal
 from lodestream.errors import CatalogUnavailable
 from lodestream.runtime.catalogs import sqlite_file
+from lodestream.tables.history import History
 from lodestream.tables.snapshot import Snapshot
 from lodestream.tables.store import MAIN
 
@@ -56,7 +56,7 @@ class Inspector:
         return self._config.catalog_uri().rpartition("@")[2]
 
 
-class TableView:
+class TableView(History):
     """One table's metadata, as it was when looked at."""
 
     def __init__(self, name: str, table: Any) -> None:
@@ -74,19 +74,10 @@ class TableView:
     def snapshot(self, snapshot_id: int) -> Snapshot | None:
         return self._snapshots.get(snapshot_id)
 
-    def ancestors(self, start: Snapshot | None) -> Iterator[Snapshot]:
-        current = start
-        while current is not None:
-            yield current
-            current = self.snapshot(current.parent) if current.parent is not None else None
-
     def place(self) -> str:
         """Where `main` is, and since when, as the publish protocol says it."""
         moves = self.table.metadata.snapshot_log
         return f"{moves[-1].snapshot_id}@{moves[-1].timestamp_ms}" if moves else ""
-
-    def last_stamped(self) -> Snapshot | None:
-        return next((one for one in self.ancestors(self.head()) if one.stamp is not None), None)
 
     @cached_property
     def _snapshots(self) -> dict[int, Snapshot]:

@@ -32,6 +32,11 @@ class Snapshot:
         return int(self.summary.get("total-records", "0"))
 
     @property
+    def live_rows(self) -> int:
+        """The rows that a reader finds: those that files hold without those that delete files take away."""
+        return max(0, self.total_rows - int(self.summary.get("total-position-deletes", "0")))
+
+    @property
     def stamp(self) -> Stamp | None:
         return Stamp.from_summary(self.summary)
 

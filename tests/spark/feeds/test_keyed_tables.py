@@ -80,6 +80,8 @@ def test_random_changes_in_random_batches_with_kills_equal_the_oracle(
     for table in (ITEMS, SMALL, VERSIONS):
         line.check_feed(table)
     line.check_readers(ITEMS)
+    line.check_gold_reader()
+    line.check_status()
     raw = line.project.pipeline.changes("items_raw", line.spark).collect()
     assert len(raw) == len(line.changes)
     assert {row._weight for row in raw} == {1}  # a table that only grows is its own feed

@@ -18,7 +18,7 @@ from pyspark.sql import functions as f
 from lodestream import failpoints, windows
 from lodestream.contracts import Contract, Field
 from lodestream.contracts.model import rule
-from lodestream.errors import AuditFailed, CatalogUnavailable, ContractViolation, DeclarationError
+from lodestream.errors import AuditFailed, CatalogUnavailable, ContractViolation, DeclarationError, UserCodeError
 from lodestream.flows.agreement import Agreement, Ways
 from lodestream.pipeline.gold import InputInfo
 from lodestream.tables import reshape
@@ -39,7 +39,7 @@ class Line:
         self.tables = Tables(lake.spark.newSession(), self.catalog)
         self.events = Silver(self.tables, EVENTS)
 
-    def gold(self, name: str, sql: str, *, inputs: tuple[str, ...] = (EVENTS.name,), **given: Any) -> Gold:
+    def gold(self, name: str, sql: str | None, *, inputs: tuple[str, ...] = (EVENTS.name,), **given: Any) -> Gold:
         own = {key: given.pop(key) for key in ("contract", "agreement", "small", "appended") if key in given}
         if callable(own.get("agreement")):
             own["agreement"] = own["agreement"]()
@@ -55,6 +55,18 @@ def line(lake: Any) -> Iterator[Line]:
 
 def event(number: int, key: str | None, value: str, minute: float = 0) -> tuple[Any, ...]:
     return (number, key, Decimal(value), f"{START}{int(minute):02d}:{int(minute % 1 * 60):02d}")
+
+
+@pytest.mark.parametrize("name", ["_weight", "_lode_day"])
+def test_a_function_that_returns_a_column_named_like_ours_is_refused(line: Line, name: str) -> None:
+    line.events.append([event(1, "a", "1.00")])
+
+    def totals(events: DataFrame) -> DataFrame:
+        return events.groupBy("k").agg(f.count("*").alias(name))
+
+    gold = line.gold("totals", None, function=totals, strategy="full")
+    with pytest.raises(UserCodeError, match=f"returns a column {name}"):
+        gold.step()
 
 
 def test_a_crash_between_state_and_table_counts_nothing_twice(line: Line) -> None:

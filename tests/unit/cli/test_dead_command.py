@@ -60,10 +60,12 @@ class Shop:
     def _publish(self, properties: dict[str, str]) -> None:
         self.main.append(pa.table({"order_id": ["x"]}), properties)
 
-    def refuse(self, batch: int, *letters: dict[str, Any], published: bool = True, base: str | None = None) -> None:
+    def refuse(
+        self, batch: int, *letters: dict[str, Any], published: bool = True, base: str | None = None, **more: str
+    ) -> None:
         """A batch with its letters first, as the protocol has it."""
         head = self.main.metadata.snapshot_log[-1]
-        notes = {"attempt": f"a{batch}", "base": base or f"{head.snapshot_id}@{head.timestamp_ms}"}
+        notes = {"attempt": f"a{batch}", "base": base or f"{head.snapshot_id}@{head.timestamp_ms}", **more}
         self.dead.append(pa.Table.from_pylist(list(letters), SCHEMA), stamp(batch, **notes))
         if published:
             self._publish(stamp(batch, dead=f"a{batch}"))
@@ -75,7 +77,7 @@ def shop(folder: Path) -> Shop:
     made.refuse(1, letter("a", 1, "rule: amount is positive: -3"), letter("b", 1, "json: malformed at byte 2"))
     made.refuse(2, letter("c", 2, "amount is null", value=b"\xff\x00"))
     decided = letter("a", 2, "", state="replayed", value=None, reasons=None)
-    made.refuse(3, decided | {"attempt": "a3", "batch": 3})
+    made.refuse(3, decided | {"attempt": "a3", "batch": 3}, guest="replay")
     return made
 
 
@@ -180,6 +182,26 @@ def test_a_letter_is_shown_whole_by_the_beginning_of_its_id(lode, shop):
 def test_status_counts_the_letters_that_are_open(lode, shop):
     tables = lode("--project", shop.folder, "status", "--json").json["tables"]
     assert {table["name"]: table["dead"] for table in tables}["silver.orders"] == 2
+
+
+def test_open_letters_are_counted_once_for_each_decision(lode, shop, monkeypatch):
+    def dead() -> int:
+        tables = lode("--project", shop.folder, "status", "--json").json["tables"]
+        return {table["name"]: table["dead"] for table in tables}["silver.orders"]
+
+    assert dead() == 2
+    # The number is known for that snapshot: from here on no letter is read, until somebody decides again.
+    monkeypatch.setattr("lodestream.recovery.open_count._counted", lambda *_: pytest.fail("letters were read"))
+    shop.refuse(4, letter("d", 4, "late"), letter("e", 4, "late"))
+    assert dead() == 4
+    monkeypatch.undo()
+    shop.refuse(5, letter("d", 5, "", state="discarded", attempt=None), guest="discard")
+    assert dead() == 3
+    fresh = Shop(shop.folder.parent / "fresh")
+    fresh.refuse(1, letter("a", 1, "late"))
+    monkeypatch.setattr("lodestream.recovery.open_count._counted", lambda *_: pytest.fail("letters were read"))
+    shop.folder = fresh.folder
+    assert dead() == 1, "nobody has decided: all of them are open"
 
 
 @pytest.mark.parametrize(

@@ -100,3 +100,12 @@ def test_map_values_widen_and_map_keys_do_not() -> None:
         Step("widen", ("m", "value"), type="bigint"),
     )
     assert len(evolve("struct<m:map<int,int>>", contract(Field("m", "map<bigint,int>"))).obstacles) == 1
+
+
+def test_a_column_that_never_is_null_stays_so_by_whatever_name_it_has() -> None:
+    """Keys as well: rows without theirs could not be told apart."""
+    wanted = Contract("trips", "1.0.0", (Field("key", "string", aliases=("id",)), *SAME[1:]), keys=("key",))
+    found = evolve(TABLE, wanted, required=("id", "seats"))
+    assert found.steps == (Step("rename", ("id",), name="key"), Step("relax", ("seats",)))
+    assert wanted.never_null == {"key"}
+    assert wanted.ddl(constraints=True).startswith("`key` string NOT NULL, `seats` int, ")

@@ -178,6 +178,31 @@ def test_circles_end(tmp_path: Path) -> None:
     assert fingerprint(tmp_path / "b", {"pipeline.py": HEAD + SILVER + loop})
 
 
+def test_modules_that_import_each_other_are_followed_to_the_end(tmp_path: Path) -> None:
+    first = "from two import rate, V\ndef deep(x):\n    return rate(x) * V\n"
+    second = "V = {}\ndef rate(x):\n    from one import deep\n    return deep\n"
+
+    def files(value: int) -> Files:
+        made = project("deep(trips)", above="def late():\n    from one import deep, gone\ndeep = late\n")
+        return {
+            **made,
+            "one.py": f"from two import gone\n{first}",
+            "two.py": "from one import gone\n" + second.format(value),
+        }
+
+    folder = tmp_path / "a"
+    folder.mkdir()
+    one, two = files(1), files(2)
+    assert fingerprint(folder, one) != fingerprint(folder, two)
+
+
+def test_a_long_chain_of_calls_is_followed_to_the_end(tmp_path: Path) -> None:
+    """Longer than Python lets functions call each other."""
+    steps = "".join(f"def f{n}(x):\n    return f{n + 1}(x)\n" for n in range(2_000))
+    one, two = (project("f0(trips)", above=f"{steps}def f2000(x):\n    return {value}\n") for value in (1, 2))
+    assert fingerprint(tmp_path, one) != fingerprint(tmp_path, two)
+
+
 def test_every_process_finds_the_same(tmp_path: Path) -> None:
     files = project(
         "rate({'a', 'b', 'c'})", above="import os, uuid\nRUN = uuid.uuid4()\ndef rate(x):\n    return RUN\n"

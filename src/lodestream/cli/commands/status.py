@@ -25,7 +25,13 @@ _STATE_STYLES = {"running": "green", "waiting": "green", "retrying": "yellow", "
 @click.option("--every", default=1.0, show_default=True, type=click.FloatRange(0.1), help="Seconds between two looks.")
 @pass_call
 def status(call: Call, watch: bool, every: float) -> None:
-    """Show each table's head, lag, freshness and last batch. Works beside a run, and when nothing runs."""
+    """Show each table's rows, lag, freshness and last batch. Works beside a run, and when nothing runs.
+
+    `rows` is what a reader finds; `lag` the rows still to come, from the source to here, and empty when the source
+    cannot be asked; `behind` how old that makes the table; `fresh` the age of the moment up to which it is complete, by
+    the inputs that it follows. `state` is that of its flow in the run that lives: running, waiting for news, retrying,
+    paused or stopped, with the reason; idle when no run keeps the table.
+    """
     from lodestream.engine import open_project, read_status
 
     project = open_project(call.config)
@@ -46,8 +52,11 @@ def status_table(found: Status) -> Table:
         shown.add_column(title, justify="right")
     for title in ("last batch", "state"):
         shown.add_column(title)
+    troubled = any(one.error for one in found.tables)
+    if troubled:
+        shown.add_column("reason", overflow="fold", ratio=1)
     for one in found.tables:
-        shown.add_row(*_cells(one))
+        shown.add_row(*_cells(one), *([one.error or ""] if troubled else []))
     return shown
 
 

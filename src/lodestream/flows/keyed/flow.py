@@ -91,7 +91,7 @@ class KeyedFlow(SilverFlow):
         shape = self.judged_shape()
         place = f"`{ORDER}` {shape[PLACE].dataType.simpleString()}"
         parts_now = StructType(self._parts(shape))
-        own = ddl_of(StructType([field for field in shape if field.name != PLACE]))
+        own = ddl_of(shape, without=(PLACE,), required=self.contract.never_null if self.contract else ())
         found = self.unique.filters() if self.unique else {}
         state = self._open(self.name, f"{own}, {ddl_of(parts_now)}", tuple(self.table.partition_by), found)
         held = self.lake.whole(self.name)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Protocol
 
+from pyspark.sql import DataFrame
+
 from lodestream.contracts import Contract
 from lodestream.contracts.compatibility import changes
+from lodestream.contracts.conform import unfilled
 from lodestream.contracts.evolution import Step
 from lodestream.contracts.thresholds import Tally
 from lodestream.errors import ContractError
@@ -23,6 +27,8 @@ from lodestream.flows.silver.unknown import UnknownFields
 from lodestream.pipeline import Table
 from lodestream.sources.source import Source
 from lodestream.tables.lake import Lake
+
+log = logging.getLogger(__name__)
 
 
 class Edits(Protocol):
@@ -56,6 +62,7 @@ class ContractedFlow(DeclaredFlow):
         self.corrected = frozenset(corrected)
         self.dead = DeadLetters(lake, self.name, run)
         self._edits = edits
+        self._told: set[str] = set()
         self._agree(contract, decode)
 
     def step(self, rows: int) -> Published | None:
@@ -83,6 +90,20 @@ class ContractedFlow(DeclaredFlow):
         return Judge(
             self.name, self.contract, self.table.filters, self.table.expectations, self.arrival, self.keys
         )  # fmt: skip
+
+    def transformed(self, frames: Mapping[str, DataFrame]) -> DataFrame:
+        rows = super().transformed(frames)
+        self._notice_unfilled(rows.columns)
+        return rows
+
+    def _notice_unfilled(self, columns: Sequence[str]) -> None:
+        """Once for each: a column that nobody returns stays null for ever, and no row is refused for it."""
+        missing = unfilled(self.contract, columns) if self.contract else ()
+        news = [name for name in missing if name not in self._told]
+        if self.contract is not None and news:
+            self._told.update(news)
+            self.notice("column.unfilled", columns=news, contract=self.contract.title)
+            log.warning("column.unfilled table=%s columns=%s", self.name, ",".join(news))
 
     def _agree(self, contract: Contract | None, decode: Decoder | None) -> None:
         """What the flow does by this contract, from the next batch on."""

@@ -38,7 +38,7 @@ class SilverFlow(ContractedFlow):
         wanted = self.contract or self._of_function()
         store = self.lake.open(
             self.name,
-            wanted.ddl(),
+            wanted.ddl(constraints=True),
             partition_by=self.table.partition_by,
             properties={**self._filters(wanted), **self.table.properties},
             comment=self.table.description or (self.contract.description if self.contract else None),

@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import array, array_compact, col, concat, expr, lit, when
 
 from lodestream.contracts import Contract, Violation, quoting
+from lodestream.contracts.check import reserved
 from lodestream.contracts.conform import conform
 from lodestream.contracts.masking import MaskingKey, masked
 from lodestream.contracts.violations import hidden
@@ -46,14 +47,24 @@ class Judge:
 
     def _judged(self, rows: DataFrame, values: Sequence[Column], failed: Sequence[Violation]) -> DataFrame:
         broken = [_reason(violation) for violation in failed]
+        beside = self._beside(rows)
         # The offending value is gone after the conversion, so these reasons are made beside it.
-        first = rows.select(*values, col(CARRIED), array_compact(array(*broken)).alias("_unfit"))
+        first = rows.select(
+            *values, *map(quoting.name, beside), col(CARRIED), array_compact(array(*broken)).alias("_unfit")
+        )
         reasons = array_compact(array(*[_reason(violation) for violation in self._violations()]))
         # A value that did not convert is null now: "is null" beside "is not a double" would say it twice.
         everything = when(expr("size(_unfit) > 0"), col("_unfit")).otherwise(reasons)
         typed = first.withColumn(REASONS, everything.cast("array<string>")).drop("_unfit")
         typed = typed.withColumn(FILTERED, filtered_by(self.filters))
-        return self._masked(typed.withColumn(WARNED, self._warned()))
+        return self._masked(typed.withColumn(WARNED, self._warned()).drop(*beside))
+
+    def _beside(self, rows: DataFrame) -> list[str]:
+        """What the function returned besides the contract's columns: filters and expectations see it, no table does."""
+        if self.contract is None or not (self.filters or self.expectations):
+            return []
+        known = {field.name.lower() for field in self.contract.fields}
+        return [name for name in rows.columns if name.lower() not in known and not reserved(name)]
 
     @property
     def masks(self) -> bool:

@@ -13,6 +13,7 @@ from lodestream.errors import RegistryUnavailable
 from lodestream.sources.codecs import jvm_json
 from lodestream.sources.codecs.codec import Codec
 from lodestream.sources.codecs.json import JsonCodec
+from lodestream.sources.codecs.required import Required
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -23,11 +24,11 @@ _DECODED = "_decoded"
 _SILENT = re.compile(r"RegistryUnavailable: ([^\n]*)(?:\n\s*why: ([^\n]*))?")
 
 
-def decode_frame(df: DataFrame, codec: Codec, *, value: str = "value") -> DataFrame:
+def decode_frame(df: DataFrame, codec: Codec, *, value: str = "value", required: Required | None = None) -> DataFrame:
     """The codec's columns, then `_lode` (every column of `df` as one struct) and `_error` (null for a good row)."""
-    if isinstance(codec, JsonCodec) and jvm_json.runs_here(df.sparkSession):
-        return _in_jvm(df, codec, value)
-    return _in_workers(df, codec, value)
+    in_jvm = isinstance(codec, JsonCodec) and jvm_json.runs_here(df.sparkSession)
+    decoded = _in_jvm(df, codec, value) if isinstance(codec, JsonCodec) and in_jvm else _in_workers(df, codec, value)
+    return required.held(decoded, ERROR) if required is not None else decoded
 
 
 def _in_jvm(df: DataFrame, codec: JsonCodec, value: str) -> DataFrame:

@@ -1,0 +1,132 @@
+"""Which run keeps a table, and how its flow is: told from the logs of runs and from what the table itself says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import psutil
+
+from lodestream.observe.events import Event, last_events, run_starts
+from lodestream.tables.snapshot import Snapshot
+
+# Runs that are looked at when none lives: those before say nothing of how things are.
+_MOST_ENDED = 20
+_STATES = {
+    "flow.retry": "retrying",
+    "flow.stopped": "stopped",
+    "batch.refused": "stopped",
+    "flow.paused": "paused",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RunStatus:
+    run: str
+    pid: int | None
+    alive: bool
+    started: float
+    ended: float | None
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FlowState:
+    state: str = "idle"
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run by its log."""
+
+    began: Event
+    state_dir: Path
+    alive: bool
+
+    @property
+    def name(self) -> str:
+        return self.began.run
+
+    @property
+    def tables(self) -> Sequence[str]:
+        return tuple(self.began.fields.get("tables") or ())
+
+    @cached_property
+    def events(self) -> list[Event]:
+        return last_events(self.state_dir, self.name)
+
+    @cached_property
+    def flows(self) -> Mapping[str, Event]:
+        """By table, the last that was said of its flow."""
+        return {
+            event.table: event for event in self.events if event.table and event.name.startswith(("flow.", "batch."))
+        }
+
+    def keeps(self, table: str) -> bool:
+        """Whether the table is this run's: it was to keep it, and has not lost it to another run."""
+        last = self.flows.get(table)
+        return table in self.tables and not (last is not None and last.name == "batch.refused")
+
+    def status(self) -> RunStatus:
+        ended = next((event for event in reversed(self.events) if event.name == "run.ended"), None)
+        reason = ended.fields.get("reason") if ended else (None if self.alive else "killed")
+        pid = self.began.fields.get("pid")
+        return RunStatus(self.name, pid, self.alive, self.began.time, ended.time if ended else None, reason)
+
+
+class Runs:
+    """The runs that live, and the last ones that ended."""
+
+    def __init__(self, state_dir: Path) -> None:
+        living: list[Run] = []
+        ended: list[Run] = []
+        for began in run_starts(state_dir):
+            alive = _lives(began) and not _has_ended(state_dir, began)
+            if alive:
+                living.append(Run(began, state_dir, alive=True))
+            elif len(ended) < _MOST_ENDED:
+                ended.append(Run(began, state_dir, alive=False))
+        # Of two that live, the older one was there first; of those that ended, the newest says how things are.
+        self._runs = [*reversed(living), *ended]
+
+    def current(self) -> RunStatus | None:
+        """The run to name: one that keeps tables, before one that came and lost."""
+        keeping = (run for run in self._runs if not run.tables or any(map(run.keeps, run.tables)))
+        run = next(keeping, self._runs[0] if self._runs else None)
+        return run.status() if run else None
+
+    def flow(self, table: str, published: Snapshot | None) -> FlowState:
+        """How the flow of a table is; `published` is the last batch that its table holds."""
+        keeping = [run for run in self._runs if run.keeps(table)]
+        stamp = published.stamp if published else None
+        living = [run for run in keeping if run.alive]
+        # A run that has published is the one that keeps the table, whoever else is about to try.
+        run = next((one for one in living if stamp and one.name == stamp.run), None) or next(
+            iter(living or keeping), None
+        )
+        if run is None:
+            return FlowState()
+        last = run.flows.get(table)
+        at = published.timestamp_ms / 1000 if published and stamp and stamp.run == run.name else None
+        state = _STATES.get(last.name) if last is not None and (at is None or last.time > at) else None
+        if last is not None and state is not None and (run.alive or state == "stopped"):
+            return FlowState(state, str(last.fields.get("what") or "") or None)
+        if not run.alive:
+            return FlowState()
+        return FlowState("running" if at is not None else "waiting")
+
+
+def _has_ended(state_dir: Path, began: Event) -> bool:
+    return any(event.name == "run.ended" for event in last_events(state_dir, began.run)[-5:])
+
+
+def _lives(began: Event) -> bool:
+    pid = began.fields.get("pid")
+    try:
+        # A process that began after the run is another one that was given the same number.
+        return pid is not None and psutil.Process(int(pid)).create_time() <= began.time + 1
+    except psutil.Error:
+        return False

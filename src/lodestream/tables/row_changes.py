@@ -1,0 +1,127 @@
+"""What one snapshot changed in a table, row by row, in an order that is the same each time. No JVM.
+
+An append adds the rows of its files. A table that is replaced in place is compared with its snapshot before: files that
+both have cancel out, and of the others the rows that only one side has are the change.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any
+from zlib import crc32
+
+from pyiceberg.io.pyarrow import ArrowScan
+
+from lodestream.tables.feed import BATCH, ORDER, WEIGHT
+from lodestream.tables.inspect import TableView
+from lodestream.tables.snapshot import Snapshot
+
+Row = Mapping[str, Any]
+# A change of a snapshot: its number there, from 1; 1 or -1; the row.
+Changed = tuple[int, int, Row]
+
+_ROWS_AT_ONCE = 4_096
+# Rows of both sides that are held against each other at once; a larger change is looked at in parts.
+MOST_COMPARED = 200_000
+
+
+def changed_rows(view: TableView, snapshot: Snapshot, skip: int = 0, *, follows: bool = False) -> Iterator[Changed]:
+    """The changes of a snapshot after the first `skip`.
+
+    A snapshot whose parent has expired counts with all rows that it has, unless the caller `follows` that parent.
+    """
+    before = view.snapshot(snapshot.parent) if snapshot.parent is not None else None
+    if before is None and not (follows and snapshot.operation == "append"):
+        return _weighted(view, snapshot, _planned(view, snapshot), skip)
+    if snapshot.operation == "append":
+        return _weighted(view, snapshot, _appended(view, snapshot), skip) if snapshot.added_rows else iter(())
+    if before is None or snapshot.operation == "replace":  # compaction: the same rows in other files
+        return iter(())
+    return _compared(view, before, snapshot, skip)
+
+
+def _weighted(view: TableView, at: Snapshot, tasks: Sequence[Any], skip: int) -> Iterator[Changed]:
+    """The rows of files in their order; those of a feed say their weight themselves, and marks have none."""
+    number = 0
+    for task in tasks:
+        if not task.delete_files and number + task.file.record_count <= skip:
+            number += task.file.record_count
+            continue
+        for row in _rows(view, at, task):
+            number += 1
+            weight = row.get(WEIGHT, 1)
+            if number > skip and weight:
+                yield number, weight, _visible(row)
+
+
+def _compared(view: TableView, before: Snapshot, after: Snapshot, skip: int) -> Iterator[Changed]:
+    old, new = _planned(view, before), _planned(view, after)
+    both = {*map(_identity, old)} & {*map(_identity, new)}
+    gone = [task for task in old if _identity(task) not in both]
+    come = [task for task in new if _identity(task) not in both]
+    size = sum(task.file.record_count for task in (*gone, *come))
+    parts = -(-size // MOST_COMPARED) or 1
+    net = (_net(view, (before, gone), (after, come), part, parts) for part in range(parts))
+    for number, (weight, row) in enumerate(chain.from_iterable(net), 1):
+        if number > skip:
+            yield number, weight, row
+
+
+def _net(
+    view: TableView, old: tuple[Snapshot, Sequence[Any]], new: tuple[Snapshot, Sequence[Any]], part: int, parts: int
+) -> Iterator[tuple[int, Row]]:
+    """Rows that one side has more often than the other: what went first, then what came."""
+    times: Counter[str] = Counter()
+    rows: dict[str, Row] = {}
+    for weight, (at, tasks) in ((-1, old), (1, new)):
+        for task in tasks:
+            for row in map(_visible, _rows(view, at, task)):
+                text = repr(sorted(row.items()))
+                if parts == 1 or crc32(text.encode()) % parts == part:
+                    times[text] += weight
+                    rows.setdefault(text, row)
+    for sign in (-1, 1):
+        for text, weight in times.items():
+            for _ in range(sign * weight):  # one for each copy
+                yield sign, rows[text]
+
+
+def _rows(view: TableView, at: Snapshot, task: Any) -> Iterator[dict[str, Any]]:
+    """One file after the other: more at once would come in any order, and stay in memory."""
+    scan = view.table.scan(snapshot_id=at.id)
+    reader = ArrowScan(view.table.metadata, view.table.io, scan.projection(), scan.row_filter)
+    for batch in reader.to_record_batches([task]):
+        for start in range(0, len(batch), _ROWS_AT_ONCE):
+            yield from batch.slice(start, _ROWS_AT_ONCE).to_pylist()
+
+
+def _planned(view: TableView, at: Snapshot) -> list[Any]:
+    return _in_order(view.table.scan(snapshot_id=at.id).plan_files())
+
+
+def _appended(view: TableView, snapshot: Snapshot) -> list[Any]:
+    scan = view.table.incremental_append_scan(
+        from_snapshot_id_exclusive=snapshot.parent, to_snapshot_id_inclusive=snapshot.id
+    )
+    return _in_order(scan.plan_files())
+
+
+def _in_order(tasks: Any) -> list[Any]:
+    return sorted(tasks, key=lambda task: str(task.file.file_path))
+
+
+def _identity(task: Any) -> tuple[str, frozenset[tuple[str, Any]]]:
+    """The same file with the same deletes has the same rows."""
+    deletes = {(str(one.file_path), getattr(one, "content_offset", None)) for one in task.delete_files}
+    return str(task.file.file_path), frozenset(deletes)
+
+
+def _visible(row: Mapping[str, Any]) -> Row:
+    """Without the columns of ours: the weight, the batch, and the place or state that is stored beside a row."""
+    return {name: value for name, value in row.items() if name not in (WEIGHT, BATCH) and not _ours(name)}
+
+
+def _ours(name: str) -> bool:
+    return name == ORDER or name.startswith(f"{ORDER}_")
