@@ -24,7 +24,7 @@ _STYLES = {1: "green", -1: "red"}
     ),
 )
 @click.argument("table")
-@click.option("--since", metavar="SNAPSHOT|TIME", help="After this snapshot or time; without it, from the beginning.")
+@click.option("--since", metavar="SNAPSHOT|TIME", help="After this snapshot or time (UTC unless it names a zone).")
 @click.option("--limit", default=100, show_default=True, type=click.IntRange(0), help="How many rows; 0: all.")
 @pass_call
 def changes(call: Call, table: str, since: str | None, limit: int) -> None:
