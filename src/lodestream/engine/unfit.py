@@ -7,11 +7,12 @@ from lodestream.engine.project import contract_of
 from lodestream.errors import DeclarationError
 from lodestream.pipeline import Graph, Table
 from lodestream.pipeline.location import declaration_error
+from lodestream.pipeline.partitioning import unbounded
 
 
 def unfit(graph: Graph, table: Table) -> DeclarationError | None:
     """Why the table cannot be as declared, and where that would work; None when it can."""
-    return _unique(graph, table) or _corrected(graph, table)
+    return _unique(graph, table) or _corrected(graph, table) or _bounded(graph, table)
 
 
 def _unique(graph: Graph, table: Table) -> DeclarationError | None:
@@ -43,3 +44,19 @@ def _corrected(graph: Graph, table: Table) -> DeclarationError | None:
         if graph[followed].tier == "bronze":
             fix = f"give {table.name} keys= and sequence_by=, and look it up in a second table that follows it"
     return declaration_error(table.location, what, why=why, fix=fix)
+
+
+def _bounded(graph: Graph, table: Table) -> DeclarationError | None:
+    """`dedupe_within` is for tables that keep the first row of a key, and of columns that they have."""
+    if not table.dedupe_within:
+        return None
+    contract, leaders = contract_of(table), leaders_of(graph, table)
+    what = f"{table.name} cannot look for duplicates within {', '.join(table.dedupe_within)}"
+    if leaders:
+        why = f"it follows {leaders[0]}, whose keys come once"
+        return declaration_error(table.location, what, why=why, fix="remove dedupe_within")
+    if not declared_keys(table):
+        why = "it has no key, and without one no row comes twice"
+        return declaration_error(table.location, what, why=why, fix='add keys="id", or a primary key to the contract')
+    wrong = unbounded(table.dedupe_within, {field.name: field.type for field in contract}) if contract else None
+    return declaration_error(table.location, what, why=wrong, fix="name a column that the table has") if wrong else None
