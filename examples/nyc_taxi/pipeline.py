@@ -58,13 +58,15 @@ IDENTITY = (
 # trip is written once, which costs a batch less.
 CORRECTIONS = bool(os.environ.get("TAXI_CORRECTIONS"))
 CHANGES = {"sequence_by": ["changed_at", "earlier"], "delete_when": "op = 'd'"}
+# The id of a plain event is made of its pickup time too, so a copy has the same day: no other day is searched for it.
+COPIES = {"dedupe_within": "days(pickup_datetime)"}
 
 
 @taxi.silver(
     decode=FORMATS[os.environ.get("TAXI_FORMAT", "json")],
     contract="contracts/trip.yaml",
     partition_by="days(pickup_datetime)",
-    **(CHANGES if CORRECTIONS else {}),
+    **(CHANGES if CORRECTIONS else COPIES),
 )
 def trips(trips_raw: DataFrame) -> DataFrame:
     """One row per trip, typed and checked; the contract names the columns and the rules."""

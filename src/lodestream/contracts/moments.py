@@ -1,4 +1,8 @@
-"""Dates and times as SQL. A wall time and an instant are different things: only a stated zone joins them."""
+"""Dates and times as SQL. A wall time and an instant are different things: only a stated zone joins them.
+
+Nothing here asks for the zone of the session: on the way through it, an instant in the hour that clocks repeat there
+would come back as another one.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +19,26 @@ _DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _CLOCK = r"[0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]{1,6}0*)?)?"
 _OFFSET = r" ?(Z|[+-][0-9]{2}(:?[0-9]{2})?)"
 _YEAR_1, _YEAR_10000 = -62135596800, 253402300800
+_EPOCH, _MICROSECOND = "TIMESTAMP_NTZ'1970-01-01 00:00:00'", "INTERVAL '0.000001' SECOND"
 _UNITS = {"s": (1, "timestamp_seconds"), "ms": (1_000, "timestamp_millis"), "us": (1_000_000, "timestamp_micros")}
 
 
 def instant(wall: str, zone: str) -> str:
     """The moment at which clocks in the zone show the wall time."""
-    return f"cast(convert_timezone({quoting.text(zone)}, current_timezone(), {wall}) AS timestamp)"
+    return _instant_in_utc(f"convert_timezone({quoting.text(zone)}, 'UTC', {wall})")
 
 
 def wall_time(moment: str, zone: str) -> str:
     """What clocks in the zone show at the moment."""
-    return f"convert_timezone(current_timezone(), {quoting.text(zone)}, cast({moment} AS timestamp_ntz))"
+    return f"convert_timezone('UTC', {quoting.text(zone)}, {_wall_in_utc(moment)})"
+
+
+def _instant_in_utc(wall: str) -> str:
+    return f"cast(concat(cast({wall} AS string), 'Z') AS timestamp)"
+
+
+def _wall_in_utc(moment: str) -> str:
+    return f"({_EPOCH} + {_MICROSECOND} * unix_micros({moment}))"
 
 
 def between(value: str, incoming: Type, wanted: Type, zone: str | None) -> tuple[str, str] | None:
@@ -121,9 +134,11 @@ def _instant_text(text: str, clock: str, reading: Reading) -> tuple[str, str]:
 
 def _formatted(value: str, wanted: Type, pattern: str, zone: str | None) -> tuple[str, str]:
     """Text in a stated pattern. Without zone letters it gives a wall time, with them an instant."""
-    moment = f"try_to_timestamp({value}, {quoting.text(pattern)})"
     incoming = Type("timestamp" if _has_zone(pattern) else "timestamp_ntz")
-    found = f"cast({moment} AS {incoming})"
+    if incoming.name == "timestamp":
+        found = f"try_to_timestamp({value}, {quoting.text(pattern)})"
+    else:  # Spark reads wall times as those of some zone: in UTC no hour is skipped
+        found = _wall_in_utc(f"try_to_timestamp(concat({value}, ' Z'), {quoting.text(pattern + ' X')})")
     if incoming == wanted:
         return found, "false"
     return between(found, incoming, wanted, zone) or (f"cast(NULL AS {wanted})", "false")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from decimal import Decimal
 
 
@@ -42,8 +43,17 @@ def literal(value: object, type_name: str) -> str:
     if isinstance(value, int | float | Decimal):
         return number(value)
     if type_name in ("date", "timestamp", "timestamp_ntz"):
-        return f"{type_name.upper()}{text(str(value))}"
+        return f"{type_name.upper()}{text(_in_utc(str(value)) if type_name == 'timestamp' else str(value))}"
     return text(str(value))
+
+
+def _in_utc(moment: str) -> str:
+    """A contract that names no zone speaks of UTC; Spark would take the zone of its session."""
+    try:
+        found = datetime.fromisoformat(moment)
+    except ValueError:
+        return moment
+    return moment if found.tzinfo else f"{found.isoformat()}Z"
 
 
 def in_list(values: Sequence[object], type_name: str) -> str:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
-from lodestream.config import parse_duration
 from lodestream.engine.keyed import keyed
 from lodestream.engine.project import Project
 from lodestream.errors import ConfigError, SourceRewritten
+from lodestream.recovery.choice import parse_moment
 from lodestream.tables.feed import feed_of, position_in
 from lodestream.tables.inspect import Inspector, TableView
 from lodestream.tables.row_changes import changed_rows
@@ -144,14 +143,10 @@ def _known(view: TableView, table: TableView | None, snapshot: int, number: int 
 
 def _moment(text: str) -> float:
     try:
-        return datetime.fromisoformat(text).astimezone().timestamp()
-    except ValueError:
-        pass
-    try:
-        return time.time() - parse_duration(text)
-    except ValueError as error:
+        return parse_moment(text).timestamp()
+    except ConfigError as error:
         raise ConfigError(
             f'--since "{text}" is neither a snapshot nor a time',
-            why=str(error),
-            fix='use a snapshot id, 2024-01-31T12:00 or "15 min" (ago)',
+            why=error.why,
+            fix=f"use a snapshot id, or {error.fix}",
         ) from error

@@ -52,7 +52,8 @@ def silver_way(graph: Graph, table: Table) -> tuple[str, str, str | None]:
     """How a Silver table is kept, and why."""
     if not keyed(graph, table.name):
         keys = declared_keys(table)
-        why = "first position of each key wins" if keys else "each input row is transformed once"
+        far = f" within {', '.join(table.dedupe_within)}" if table.dedupe_within else ", in the whole table"
+        why = f"first position of each key wins{far}" if keys else "each input row is transformed once"
         return ("deduplicate" if keys else "append"), why, None
     try:
         followed = leader(graph, table)

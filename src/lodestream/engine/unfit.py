@@ -9,12 +9,14 @@ from lodestream.engine.project import contract_of
 from lodestream.errors import DeclarationError
 from lodestream.pipeline import Graph, Table
 from lodestream.pipeline.location import Location, declaration_error
+from lodestream.pipeline.partitioning import unbounded
 from lodestream.pipeline.sql import query_outputs, read_query
 
 
 def unfit(graph: Graph, table: Table) -> DeclarationError | None:
     """Why the table cannot be as declared, and where that would work; None when it can."""
-    return _unique(graph, table) or _corrected(graph, table) or _masked(graph, table) or _named_like_ours(table)
+    checks = (_unique(graph, table), _corrected(graph, table), _bounded(graph, table), _masked(graph, table))
+    return next((found for found in checks if found is not None), None) or _named_like_ours(table)
 
 
 def _unique(graph: Graph, table: Table) -> DeclarationError | None:
@@ -74,3 +76,19 @@ def _named_like_ours(table: Table) -> DeclarationError | None:
             what = f"{table.name} cannot have a column {name}"
             return declaration_error(place, what, why=OURS, fix=f"give it another name: AS {name.strip('_')}")
     return None
+
+
+def _bounded(graph: Graph, table: Table) -> DeclarationError | None:
+    """`dedupe_within` is for tables that keep the first row of a key, and of columns that they have."""
+    if not table.dedupe_within:
+        return None
+    contract, leaders = contract_of(table), leaders_of(graph, table)
+    what = f"{table.name} cannot look for duplicates within {', '.join(table.dedupe_within)}"
+    if leaders:
+        why = f"it follows {leaders[0]}, whose keys come once"
+        return declaration_error(table.location, what, why=why, fix="remove dedupe_within")
+    if not declared_keys(table):
+        why = "it has no key, and without one no row comes twice"
+        return declaration_error(table.location, what, why=why, fix='add keys="id", or a primary key to the contract')
+    wrong = unbounded(table.dedupe_within, {field.name: field.type for field in contract}) if contract else None
+    return declaration_error(table.location, what, why=wrong, fix="name a column that the table has") if wrong else None

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypedDict, get_args
 from lodestream.config import nearest, parse_duration
 from lodestream.pipeline.decoders import DecodeDecl
 from lodestream.pipeline.location import Location, declaration_error
-from lodestream.pipeline.partitioning import check_partitions
+from lodestream.pipeline.partitioning import check_bound, check_partitions
 from lodestream.pipeline.sql import check_condition
 from lodestream.pipeline.table import Action, Expectation, Filter, Strategy
 
@@ -50,6 +50,7 @@ class SilverOptions(BronzeOptions, total=False):
     sequence_by: Names
     delete_when: str
     history: bool
+    dedupe_within: Names
     filters: Mapping[str, str]
 
 
@@ -82,6 +83,7 @@ def table_options(options: Mapping[str, Any], shape: Shape, location: Location) 
     if "expect" in given:
         fields["expectations"] = _expectations(given["expect"], given.get("expect_action", "warn"), location)
     _check_keyed(fields, location)
+    _check_bounded(fields, location)
     return fields
 
 
@@ -100,14 +102,25 @@ def _check_known(options: Iterable[str], known: frozenset[str], location: Locati
 def _check_keyed(fields: Mapping[str, Any], location: Location) -> None:
     if "keys" in fields or "contract" in fields:  # a contract may name the keys
         return
-    for name in ("sequence_by", "delete_when", "history"):
+    for name in ("sequence_by", "delete_when", "history", "dedupe_within"):
         if fields.get(name):
             raise declaration_error(
                 location,
                 f"{name} needs keys",
-                why="only rows with a key can be updated, deleted or have a history",
+                why="only rows with a key can be updated, deleted, have a history or come twice",
                 fix='add keys="id", or a contract that names the key',
             )
+
+
+def _check_bounded(fields: Mapping[str, Any], location: Location) -> None:
+    given = [name for name in ("sequence_by", "delete_when", "history") if fields.get(name)]
+    if fields.get("dedupe_within") and given:
+        raise declaration_error(
+            location,
+            f"dedupe_within does not go with {given[0]}",
+            why="the last change of a key wins wherever its row lies, so there are no duplicates to look for",
+            fix="remove dedupe_within",
+        )
 
 
 def check_names(name: str, value: Any, location: Location) -> tuple[str, ...]:
@@ -163,6 +176,10 @@ def existing_file(name: str, value: Any, location: Location) -> Path:
 
 def _partitions(_name: str, value: Any, location: Location) -> tuple[str, ...]:
     return check_partitions(value, location)
+
+
+def _bound(_name: str, value: Any, location: Location) -> tuple[str, ...]:
+    return check_bound(value, location)
 
 
 def _condition(name: str, value: Any, location: Location) -> str:
@@ -229,6 +246,7 @@ def _properties(name: str, value: Any, location: Location) -> dict[str, str]:
 _CONVERT: dict[str, Callable[[str, Any, Location], Any]] = {
     "contract": _contract,
     "corrected_by": check_names,
+    "dedupe_within": _bound,
     "decode": _instance(*get_args(DecodeDecl)),
     "delete_when": _condition,
     "description": _instance(str),

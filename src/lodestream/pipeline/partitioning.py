@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,6 +16,11 @@ _TIME: dict[str, Transform] = {"years": "years", "months": "months", "days": "da
 _SIZED: dict[str, Transform] = {"bucket": "bucket", "truncate": "truncate"}
 _COLUMN = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
 _CALL = re.compile(rf"(\w+)\s*\(\s*(?:(\d+)\s*,\s*)?({_COLUMN})\s*\)")
+_EXACT = (
+    "string", "varchar", "char", "boolean", "tinyint", "smallint", "int", "bigint", "decimal",
+    "date", "timestamp", "timestamp_ntz",
+)  # fmt: skip
+_BOUNDS = "years(c), months(c), days(c), hours(c) or a column"
 _FORMS = "a column, years(c), months(c), days(c), hours(c), bucket(n, c) or truncate(n, c)"
 
 
@@ -51,15 +57,43 @@ def parse_partition(text: str) -> Partition:
     raise ValueError(f'unknown partition transform "{name}"' + (f": did you mean {close}?" if close else ""))
 
 
-def check_partitions(given: str | tuple[str, ...], location: Location) -> tuple[str, ...]:
+def check_partitions(given: str | tuple[str, ...], location: Location, option: str = "partition_by") -> tuple[str, ...]:
     """The partition fields in their plain spelling."""
     texts = (given,) if isinstance(given, str) else tuple(given)
     try:
         parsed = [parse_partition(text) for text in texts]
     except (ValueError, AttributeError) as error:
-        raise declaration_error(location, f"partition_by: {error}", fix=f"write {_FORMS}") from error
+        raise declaration_error(location, f"{option}: {error}", fix=f"write {_FORMS}") from error
     timed = [one.column for one in parsed if one.transform in _TIME]
     twice = next((column for column in timed if timed.count(column) > 1), None)
     if twice:
-        raise declaration_error(location, f"partition_by: {twice} has two time transforms", fix="keep the finer one")
+        raise declaration_error(location, f"{option}: {twice} has two time transforms", fix="keep the finer one")
     return tuple(str(one) for one in parsed)
+
+
+def check_bound(given: str | Sequence[str], location: Location) -> tuple[str, ...]:
+    """The periods of `dedupe_within` in their plain spelling."""
+    found = check_partitions(given if isinstance(given, str) else tuple(given), location, "dedupe_within")
+    for one in map(parse_partition, found):
+        if one.transform in _SIZED:
+            raise declaration_error(
+                location,
+                f'dedupe_within: "{one}" is no period',
+                why="rows with the same key must be told to belong together by a time or a value",
+                fix=f"write {_BOUNDS}",
+            )
+    return found
+
+
+def unbounded(bound: Sequence[str], kinds: Mapping[str, str]) -> str | None:
+    """Why `dedupe_within` cannot hold for a table of these columns, with their types; None when it can."""
+    for one in map(parse_partition, bound):
+        kind = kinds.get(one.column)
+        if kind is None:
+            return f"there is no column {one.column}; the columns: {', '.join(kinds)}"
+        fitting = ("timestamp", "timestamp_ntz") if one.transform == "hours" else ("date", "timestamp", "timestamp_ntz")
+        if one.transform != "identity" and kind not in fitting:
+            return f"{one.column} is a {kind}, which has no {one.transform}"
+        if one.transform == "identity" and kind.partition("(")[0] not in _EXACT:
+            return f"{one.column} is a {kind}, whose values are not held against one another exactly"
+    return None

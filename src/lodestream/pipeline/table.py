@@ -63,6 +63,7 @@ class Table:
     delete_when: str | None = None
     history: bool = False
     partition_by: tuple[str, ...] = ()
+    dedupe_within: tuple[str, ...] = ()  # a key counts once in each of these periods; none: once in the table
     every: float | None = None
     owner: str | None = None
     strategy: Strategy | None = None

@@ -40,7 +40,10 @@ class Choice:
 
 
 def parse_moment(text: str, *, now: datetime | None = None) -> datetime:
-    """`2024-01-31`, `2024-01-31T10:00:00Z` (UTC unless it says otherwise), or how long ago: `15 min`."""
+    """`2024-01-31`, `2024-01-31T10:00` (UTC unless it says otherwise), or how long ago: `15 min`.
+
+    Every command reads times here: the same text is the same moment, wherever it is typed.
+    """
     try:
         return (now or datetime.now(UTC)) - timedelta(seconds=parse_duration(text))
     except ValueError:
@@ -51,7 +54,7 @@ def parse_moment(text: str, *, now: datetime | None = None) -> datetime:
         raise ConfigError(
             f'"{text}" is no time',
             why="it is neither a date, nor a date and time, nor a duration",
-            fix='write 2024-01-31, 2024-01-31T10:00:00Z or "15 min" (ago)',
+            fix='write 2024-01-31, 2024-01-31T10:00 (UTC), 2024-01-31T10:00+01:00 or "15 min" (ago)',
         ) from None
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 

@@ -159,6 +159,8 @@ def test_a_contracts_names_and_readings_reach_the_jvm(spark: SparkSession) -> No
         Field("fare", "decimal(10,2)", reading=Reading(coerce=True)),
         Field("Flag", "string", reading=Reading(any_case=True)),
         Field("speed", "double", reading=Reading(non_finite=True)),
+        Field("total", "decimal(18,2)", reading=Reading(rounding="half_up")),
+        Field("parts", "array<decimal(4,1)>", reading=Reading(rounding="half_up")),
     )
     values = [
         b'{"VendorID": 1, "fare": 1.50, "FLAG": "N", "speed": -Infinity}',
@@ -168,8 +170,12 @@ def test_a_contracts_names_and_readings_reach_the_jvm(spark: SparkSession) -> No
         b'{"fare": true}',
         b'{"fare": {}}',
         b'{"fare": NaN}',
+        b'{"total": 1234567890123456.78, "parts": [1.05, -0.05, 99.94]}',
+        b'{"total": 1234567890123456.785, "parts": [1e-5000]}',
+        b'{"total": 9999999999999999.995}',
+        b'{"total": "1.5"}',
     ]
-    assert assert_engines_agree(spark, codec_for(Json(), fields), values) == 4
+    assert assert_engines_agree(spark, codec_for(Json(), fields), values) == 6
 
 
 TAXI = (

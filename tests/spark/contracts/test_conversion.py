@@ -127,6 +127,12 @@ WALL = [
     case("date'2024-01-01'", "timestamp_ntz", "2024-01-01 00:00:00"),
     case("'31/01/2024 13:05'", "timestamp_ntz", "2024-01-31 13:05:00", format="dd/MM/yyyy HH:mm"),
     case("'31/01/2024 13:05 '", "timestamp_ntz", FAILS, format="dd/MM/yyyy HH:mm"),
+    # Clocks in New York skip the first of these hours and repeat the second, also where the session stands there.
+    case("'10/03/2024 02:30'", "timestamp_ntz", "2024-03-10 02:30:00", format="dd/MM/yyyy HH:mm"),
+    case("timestamp'2024-11-03 05:30:00Z'", "timestamp_ntz", "2024-11-03 05:30:00", zone="UTC"),
+    case("timestamp'2024-11-03 06:30:00Z'", "timestamp_ntz", "2024-11-03 06:30:00", zone="UTC"),
+    case("'2024-11-03T06:30:00Z'", "timestamp_ntz", "2024-11-03 07:30:00", zone="Europe/Berlin"),
+    case("1730615400000L", "timestamp_ntz", "2024-11-03 06:30:00", epoch="ms", zone="UTC"),
     case("'2024-01-31T13:05:00'", "timestamp_ntz", FAILS, format="dd/MM/yyyy HH:mm"),
 ]
 INSTANTS = [
@@ -137,6 +143,13 @@ INSTANTS = [
     case("'2024-01-01T00:57:55'", "timestamp", FAILS),
     case("'2024-01-01T00:57:55'", "timestamp", "2024-01-01 05:57:55", zone="America/New_York"),
     case("'2024-03-10T02:30:00'", "timestamp", FAILS, zone="America/New_York"),
+    case("'2024-11-03T01:30:00'", "timestamp", "2024-11-03 05:30:00", zone="America/New_York"),
+    case("'2024-11-03T05:30:00'", "timestamp", "2024-11-03 05:30:00", zone="UTC"),
+    case("'2024-11-03T06:30:00'", "timestamp", "2024-11-03 06:30:00", zone="UTC"),
+    case("timestamp_ntz'2024-11-03 07:30:00'", "timestamp", "2024-11-03 06:30:00", zone="Europe/Berlin"),
+    case("timestamp_ntz'2024-03-10 02:30:00'", "timestamp", "2024-03-10 02:30:00", zone="UTC"),
+    case("'0001-01-01T00:00:00'", "timestamp", "0001-01-01 00:00:00", zone="UTC"),
+    case("'9999-12-31T23:59:59.999999'", "timestamp", "9999-12-31 23:59:59.999999", zone="UTC"),
     case("timestamp_ntz'2024-03-10 02:30:00'", "timestamp", FAILS, zone="America/New_York"),
     case("timestamp_ntz'2024-07-01 00:00:00'", "timestamp", "2024-07-01 04:00:00", zone="America/New_York"),
     case("timestamp_ntz'2024-07-01 00:00:00'", "timestamp", FAILS),
@@ -198,7 +211,7 @@ def test_each_value_is_converted_exactly_or_fails(spark: SparkSession, ansi: str
         (found,) = conform(contract, {name: types[name]})
         value = found.value
         if one.wanted == "timestamp":
-            value = f"convert_timezone(current_timezone(), 'UTC', cast({value} AS timestamp_ntz))"
+            value = f"TIMESTAMP_NTZ'1970-01-01' + INTERVAL '0.000001' SECOND * unix_micros({value})"
         columns += [f"cast({value} AS string) AS v{number}", f"{found.failed.sql} AS f{number}"]
     row = incoming.selectExpr(*columns).first()
     assert row is not None

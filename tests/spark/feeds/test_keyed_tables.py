@@ -24,6 +24,7 @@ from lodestream.tables import find
 from lodestream.tables.find import among
 from lodestream.tables.order import is_part
 
+pytestmark = pytest.mark.usefixtures("summer_time")
 SEED = int(os.environ.get("LODE_FEED_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
 ROUNDS = int(os.environ.get("LODE_FEED_ROUNDS", "4"))
 KEYS = 120

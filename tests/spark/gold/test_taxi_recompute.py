@@ -31,6 +31,7 @@ EVENTS = int(os.environ.get("LODE_TAXI_EVENTS", "100000"))
 BATCHES = [int(one) for one in os.environ.get("LODE_TAXI_BATCHES", "3").split(",")]
 
 
+@pytest.mark.usefixtures("summer_time")
 @pytest.mark.timeout(3000)
 @pytest.mark.parametrize("batches", BATCHES)
 def test_taxi_gold_equals_a_recompute(lake: Any, tmp_path: Path, batches: int, monkeypatch: pytest.MonkeyPatch) -> None:

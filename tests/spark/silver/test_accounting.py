@@ -16,6 +16,7 @@ from lodestream.errors import AuditFailed
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+pytestmark = pytest.mark.usefixtures("summer_time")
 Make = Callable[[Pipeline], SilverLine]
 
 
@@ -53,13 +54,17 @@ def test_duplicates_within_and_across_batches_are_counted(line: Make) -> None:
     assert sorted(reasons)[:2] == [["id is null"], ["id is null"]], "rows without a key must not pass for duplicates"
 
 
-@pytest.mark.parametrize("partition_by", [(), "days(day)"])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"partition_by": "days(day)"}, {"partition_by": "days(day)", "dedupe_within": "days(day)"}],
+    ids=["plain", "partitioned", "bounded"],
+)
 def test_a_directory_of_keys_spares_the_search_and_finds_the_same_duplicates(
-    line: Make, monkeypatch: pytest.MonkeyPatch, partition_by: Any
+    line: Make, monkeypatch: pytest.MonkeyPatch, options: Any
 ) -> None:
-    """The first event of each key (and day, where the table has days) stays, however the events are cut."""
+    """The first event of each key (and day, where the declaration says so) stays, however the events are cut."""
     searches = spied(monkeypatch)
-    shop = line(daily(partition_by))
+    shop = line(daily(options))
     chance = random.Random(7)
     days = ["2024-01-01", "2024-01-02", None]
     some = [{"id": chance.randrange(40), "day": chance.choice(days), "note": str(n)} for n in range(120)]
@@ -76,7 +81,7 @@ def test_a_directory_of_keys_spares_the_search_and_finds_the_same_duplicates(
             shop.spark.sql(
                 "CALL lode.system.rewrite_data_files(table => 'silver.orders', options => map('rewrite-all', 'true'))"
             )
-    first = {(one["id"], one["day"] if partition_by else 0): one for one in reversed(sent)}
+    first = {(one["id"], one["day"] if "dedupe_within" in options else 0): one for one in reversed(sent)}
     assert shop.rows("silver.orders", "id", "note") == sorted(
         ((one["id"], one["note"]) for one in first.values()), key=repr
     )
@@ -84,11 +89,11 @@ def test_a_directory_of_keys_spares_the_search_and_finds_the_same_duplicates(
     assert sum(batch.rows["duplicates"] for batch in batches) == len(sent) - len(first)
 
 
-def daily(partition_by: Any) -> Pipeline:
+def daily(options: Any) -> Pipeline:
     pipeline = Pipeline("shop")
     pipeline.bronze("events", Kafka("events"))
 
-    @pipeline.silver(decode=Json("id bigint, day date, note string"), keys=["id"], partition_by=partition_by)
+    @pipeline.silver(decode=Json("id bigint, day date, note string"), keys=["id"], **options)
     def orders(events: DataFrame) -> DataFrame:
         return events
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from silver_line import SilverLine, balanced
 
 from lodestream import Json, Kafka, Pipeline, failpoints
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Make = Callable[[Pipeline], SilverLine]
+pytestmark = pytest.mark.usefixtures("summer_time")
 RIDERS, DEAD = "silver.riders", "silver.riders__dead"
 TAKEN = ["mail is not unique: a"]
 
@@ -52,7 +54,7 @@ def letters(line: SilverLine) -> list[tuple[Any, ...]]:
 
 
 def test_another_key_with_the_same_value_is_refused_within_and_across_batches(line: Make) -> None:
-    taxi = line(riders(keys="id", partition_by="days(day)"))
+    taxi = line(riders(keys="id", partition_by="days(day)", dedupe_within="days(day)"))
     taxi.send(rider(1, "a"), rider(2, "a"), rider(3, None), rider(4, None), rider(1, "a"), rider(2, "b"))
     flows = taxi.flows()
     (first,) = taxi.run(flows)[RIDERS]
@@ -60,7 +62,7 @@ def test_another_key_with_the_same_value_is_refused_within_and_across_batches(li
     assert (first.rows["out"], first.rows["duplicates"]) == (4, 1), "the same key again is a duplicate"
     assert taxi.rows(RIDERS, "id", "mail")[:2] == [(1, "a"), (2, "b")], "a refused row does not hold its key"
 
-    # Within the partition of the row, as for duplicates; rows without a day are a partition, too.
+    # Within the declared period, as for duplicates; rows without a day are a period, too.
     taxi.send(rider(5, "a"), rider(6, "a", "2024-01-02"), rider(7, "a", None), rider(1, "a"))
     (second,) = taxi.run(flows)[RIDERS]
     taxi.send(rider(8, "a", None), rider(9, "a", "2024-01-02"), rider(7, "a", None))
@@ -69,6 +71,17 @@ def test_another_key_with_the_same_value_is_refused_within_and_across_batches(li
     assert (second.rows["duplicates"], third.rows["duplicates"]) == (1, 1)
     assert balanced([first, second, third])
     assert Replay(taxi.flows()[RIDERS], Choice()).run().replayed == 0, "their values are still taken"
+
+
+def test_a_value_is_unique_in_the_whole_table_however_it_is_partitioned(line: Make) -> None:
+    taxi = line(riders(keys="id", partition_by="days(day)"))
+    taxi.send(rider(1, "a"), rider(2, "b"))
+    flows = taxi.flows()
+    taxi.run(flows)
+    taxi.send(rider(3, "a", "2024-01-02"), rider(4, "b", None), rider(5, "c", None), rider(1, "d", "2024-01-03"))
+    (batch,) = taxi.run(flows)[RIDERS]
+    assert [offset for offset, _ in letters(taxi)] == [2, 3]
+    assert (batch.rows["out"], batch.rows["duplicates"]) == (1, 1)
 
 
 def test_without_a_key_every_row_is_one(line: Make) -> None:

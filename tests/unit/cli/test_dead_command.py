@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -95,6 +97,31 @@ def test_open_letters_are_listed_and_filters_narrow_them(lode, shop):
     assert listed(lode, shop, "--until", "2024-01-31T12:02:00Z") == [("b", "open")]
     assert listed(lode, shop, "--batch", "1") == [("a", "replayed"), ("b", "open")]
     assert listed(lode, shop, "--limit", "1") == [("c", "open")], "the newest"
+
+
+@pytest.fixture
+def in_new_york(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with monkeypatch.context() as standing:
+        standing.setenv("TZ", "America/New_York")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+def test_every_command_reads_a_time_without_a_zone_as_utc(lode, shop, in_new_york):
+    assert listed(lode, shop, "--since", "2024-01-31T12:02:00") == [("c", "open")]
+    assert listed(lode, shop, "--since", "2024-01-31T07:02:00-05:00") == [("c", "open")]
+
+    def changed(since: datetime) -> int:
+        text = f"{since:%Y-%m-%dT%H:%M:%S}"
+        shown = lode("--project", shop.folder, "changes", "silver.orders", "--since", text, "--json")
+        return len(shown.json["changes"])
+
+    now = datetime.now(UTC)
+    assert changed(now - timedelta(minutes=30)) == 4
+    assert changed(now + timedelta(minutes=30)) == 0
+    for words in (("dead", "list"), ("changes",)):
+        assert "UTC unless it names a zone" in " ".join(lode(*words, "--help").out.split())
 
 
 def test_letters_of_a_batch_that_is_not_published_are_pending_or_void(lode, shop):

@@ -14,6 +14,7 @@ from fastavro import parse_schema, schemaless_writer
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lodestream.contracts.model import Field, Reading
 from lodestream.errors import DeclarationError, RegistryUnavailable
 from lodestream.pipeline.decoders import Avro
 from lodestream.sources.codecs import Limits, codec_for
@@ -201,3 +202,25 @@ def test_any_bytes_are_a_row_or_a_reason(value: bytes | tuple[int, bytes]) -> No
     columns, errors = CODEC.decode(pa.array([damaged]))
     columns.validate(full=True)
     assert len(errors) == 1
+
+
+DECIMAL = {"type": "bytes", "logicalType": "decimal"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "wanted"),
+    [
+        ({**DECIMAL, "precision": 18, "scale": 2}, "1234567890123456.78", "1234567890123456.78"),
+        ({**DECIMAL, "precision": 20, "scale": 4}, "1234567890123456.7850", "1234567890123456.79"),
+        ("double", 2.675, "2.68"),
+        ("long", 7, "7.00"),
+    ],
+)
+def test_a_decimal_that_the_contract_rounds_may_come_as_any_number(kind: Any, given: Any, wanted: str) -> None:
+    schema = {"type": "record", "name": "Fare", "fields": [{"name": "fare", "type": kind}]}
+    fields = (Field("fare", "decimal(18,2)", reading=Reading(rounding="half_up")),)
+    codec = codec_for(Avro(schema=json.dumps(schema)), fields)
+    value = written(schema, {"fare": Decimal(given) if isinstance(given, str) else given})
+    columns, errors = codec.decode(pa.array([value], pa.binary()))
+    assert errors.to_pylist() == [None]
+    assert columns.to_pylist() == [{"fare": Decimal(wanted)}]

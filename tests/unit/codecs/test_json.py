@@ -233,3 +233,26 @@ def test_any_json_is_a_row_or_a_reason(event: dict[str, Any]) -> None:
 def test_what_was_written_is_what_is_read(x: float, big: int, name: str) -> None:
     text = json.dumps({"x": x, "big": big, "name": name}, ensure_ascii=len(name) % 2 == 0)
     assert one("x double, big bigint, name string", text) == {"x": x, "big": big, "name": name}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1234567890123456.78", "1234567890123456.78"),  # no double holds these digits
+        ("1234567890123456.785", "1234567890123456.79"),
+        ("-2.675", "-2.68"),
+        ("0.005", "0.01"),
+        ("1e-999999999", "0.00"),
+        ("9999999999999999.994", "9999999999999999.99"),
+    ],
+)
+def test_decimals_are_rounded_from_the_digits_of_the_event(text: str, value: str) -> None:
+    fields = (Field("v", "decimal(18,2)", reading=Reading(rounding="half_up")),)
+    assert read(codec_for(Json(), fields), f'{{"v": {text}}}'.encode()) == [{"v": Decimal(value)}]
+
+
+@pytest.mark.parametrize("text", ["9999999999999999.995", "1e16", "1e999999999", "NaN", '"1.5"', "true"])
+def test_what_is_no_such_decimal_is_not_rounded_into_one(text: str) -> None:
+    fields = (Field("v", "decimal(18,2)", reading=Reading(rounding="half_up")),)
+    (reason,) = read(codec_for(Json(), fields), f'{{"v": {text}}}'.encode())
+    assert "not a decimal(18,2)" in reason

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from lodestream.contracts import Contract, Field, Limits, Masking, Rule, conform
 
 PHONE = Field("phone", "string", masking=Masking("last", 4), limits=Limits(max_length=12))
@@ -28,3 +30,17 @@ def test_lateness_is_only_judged_where_the_arrival_is_known() -> None:
     contract = Contract("t", "1.0.0", (Field("at", "timestamp"),), event_time="at", lateness=60.0)
     assert contract.violations() == ()
     assert [one.reason for one in contract.violations(arrival="now()")] == ["late"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "literal"),
+    [
+        ("2024-01-31", "TIMESTAMP'2024-01-31T00:00:00Z'"),
+        ("2024-11-03 01:30:00", "TIMESTAMP'2024-11-03T01:30:00Z'"),
+        ("2024-11-03T01:30:00-04:00", "TIMESTAMP'2024-11-03T01:30:00-04:00'"),
+    ],
+)
+def test_a_limit_of_an_instant_means_utc_unless_it_names_a_zone(limit: str, literal: str) -> None:
+    contract = Contract("t", "1.0.0", (Field("at", "timestamp", limits=Limits(minimum=limit)),))
+    (found,) = contract.violations()
+    assert literal in found.sql

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,76 @@ def test_keys_alone_deduplicate_and_make_no_feed() -> None:
     graph = declared(keys="id").graph()
     assert not keyed(graph, "silver.orders")
     assert silver_way(graph, graph["silver.orders"])[0] == "deduplicate"
+
+
+def test_a_plan_says_how_far_duplicates_are_looked_for() -> None:
+    graph = declared(keys="id", partition_by="days(at)").graph()
+    assert silver_way(graph, graph["silver.orders"])[1] == "first position of each key wins, in the whole table"
+    graph = declared(keys="id", dedupe_within=["days(at)", "region"]).graph()
+    assert silver_way(graph, graph["silver.orders"])[1] == "first position of each key wins within days(at), region"
+
+
+class Visits(Record):
+    """A key, a time and a measure."""
+
+    version = "1.0.0"
+    owner = "tests"
+
+    id: int = column(key=True)
+    at: datetime
+    day: date
+    weight: float
+
+
+@pytest.mark.parametrize(
+    ("bound", "said"),
+    [
+        ("days(when)", "there is no column when; the columns: id, at, day, weight"),
+        ("days(id)", "id is a bigint, which has no days"),
+        ("hours(day)", "day is a date, which has no hours"),
+        ("weight", "weight is a double, whose values are not held against one another exactly"),
+        (("months(day)", "hours(at)", "id"), None),
+    ],
+)
+def test_a_bound_is_a_period_of_a_column_that_the_table_has(bound: Any, said: str | None) -> None:
+    graph = declared(contract=Visits, dedupe_within=bound).graph()
+    refused = unfit(graph, graph["silver.orders"])
+    assert (refused.why if refused else None) == said
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"keys": "id", "dedupe_within": "bucket(4, id)"}, '"bucket\\(4, id\\)" is no period'),
+        ({"keys": "id", "dedupe_within": "dayz(at)"}, "dedupe_within: .* did you mean days"),
+        ({"dedupe_within": "days(at)"}, "dedupe_within needs keys"),
+        ({"keys": "id", "dedupe_within": "days(at)", "sequence_by": "at"}, "does not go with sequence_by"),
+    ],
+)
+def test_a_bound_that_means_nothing_is_refused_where_it_is_declared(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(DeclarationError, match=said):
+        declared(**options)
+
+
+def test_a_bound_is_refused_without_a_key_and_where_a_keyed_table_is_followed() -> None:
+    class Loose(Record):
+        version, owner = "1.0.0", "tests"
+        at: datetime
+
+    graph = declared(contract=Loose, dedupe_within="days(at)").graph()
+    refused = unfit(graph, graph["silver.orders"])
+    assert refused is not None
+    assert "it has no key" in (refused.why or "")
+    pipeline = declared(contract=Visits, sequence_by="at")
+
+    @pipeline.silver(keys="id", dedupe_within="days(at)")
+    def visits(orders: Any) -> Any:
+        return orders
+
+    graph = pipeline.graph()
+    refused = unfit(graph, graph["silver.visits"])
+    assert refused is not None
+    assert refused.why == "it follows silver.orders, whose keys come once"
 
 
 @pytest.mark.parametrize("options", [{"sequence_by": "at"}, {"delete_when": "op = 'd'"}, {"history": True}])

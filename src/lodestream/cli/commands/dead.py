@@ -27,7 +27,11 @@ def _chosen(limit: int | None) -> Callable[[Callable[..., Any]], Callable[..., A
     options = (
         click.option("--reason", metavar="TEXT", help="Only letters with this in one of their reasons."),
         click.option("--rule", metavar="NAME", help="Only letters that broke this rule or expectation."),
-        click.option("--since", metavar="TIME", help='Dead at or after: 2024-01-31T10:00Z, or "15 min" (ago).'),
+        click.option(
+            "--since",
+            metavar="TIME",
+            help='Dead at or after: 2024-01-31T10:00 (UTC unless it names a zone), or "15 min" (ago).',
+        ),
         click.option("--until", metavar="TIME", help="Dead before: the same forms."),
         click.option("--batch", type=int, metavar="N", help="Only of this batch."),
         click.option(

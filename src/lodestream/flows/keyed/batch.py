@@ -16,7 +16,6 @@ from lodestream.flows.keyed.floor import Floor, floor_of
 from lodestream.flows.keyed.follow import Level
 from lodestream.flows.keyed.judge import deletes
 from lodestream.flows.keyed.rows import AT, upserted
-from lodestream.flows.shape import only_touched
 from lodestream.flows.silver.judge import FILTERED, REASONS
 from lodestream.flows.silver.judged import JudgedBatch
 from lodestream.pipeline import Debezium
@@ -150,15 +149,15 @@ class KeyedBatch(JudgedBatch):
         return rows_of(rows, self._keyed.keys, changes, list(firsts))
 
     def near(self, rows: DataFrame) -> DataFrame:
-        """Rows in the partitions of the batch, when these are part of the key; otherwise a key may lie anywhere."""
-        fixed = all(one.column in self._keyed.keys for one in self._partitions)
+        """Rows in the partitions of the batch, as far as these are part of the key; else a key may lie anywhere."""
         everything = self._floor is not None and self._floor.moved
-        return only_touched(rows, self._partitions, self._seen) if fixed and not everything else rows
+        return rows if everything else self._near.only(rows, self._seen)
 
     def measures(self) -> list[Column]:
         first = when((size(REASONS) == 0) & col(FILTERED).isNull(), col(quoted(self._keyed.keys[0])))
         both = when(first.isNotNull(), struct(*self.listing(first)))
-        listed = [collect_set(both).alias(_LISTED)] if self._span.rows <= MOST_KEYS else []
+        few = self._span.rows <= MOST_KEYS and self._keyed.watch.exact
+        listed = [collect_set(both).alias(_LISTED)] if few else []
         return [*super().measures(), *listed]
 
     def first_keys(self) -> list[object]:
@@ -173,5 +172,5 @@ class KeyedBatch(JudgedBatch):
     @cached_property
     def listed(self) -> list[Row]:
         """The first column and the hashes of each changed key, when they are few and a truncate touches no others."""
-        few = self._span.rows <= MOST_KEYS and not (self._floor is not None and self._floor.moved)
-        return list(self._seen[_LISTED]) if few else []
+        everything = self._floor is not None and self._floor.moved
+        return list(self._seen[_LISTED]) if _LISTED in self._seen and not everything else []

@@ -144,7 +144,7 @@ class DerivedBatch(KeyedBatch):
 
     @cached_property
     def listed(self) -> list[Row]:
-        if self.most > MOST_KEYS:
+        if self.most > MOST_KEYS or not self._keyed.watch.exact:
             return []
         return self._last.select(*self.listing(col(quoted(self._keyed.keys[0])))).distinct().collect()
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.functions import coalesce, col, expr, lit, to_date, unix_date, xxhash64
+from pyspark.sql.functions import col, expr, lit, xxhash64
 from pyspark.sql.types import DateType, StructType, TimestampNTZType, TimestampType
 
 from lodestream.contracts.quoting import name as quoted
+from lodestream.flows.pruning import before, day_number, on_days
 from lodestream.flows.shape import partition_columns
 from lodestream.tables.find import EXACT
 
@@ -21,17 +22,20 @@ MOST_ROWS = 20_000_000
 FEWEST_ROWS = 50_000
 # So many are kept apart: putting a few among millions costs as much as putting many.
 _MOST_RECENT = 200_000
-_DAY, _HASH = 0xFFFF_FFFF, -0x1_0000_0000
-_NO_DAY = -(2**31)
+# 48 bits of a hash beside 16 of a day: among ten million keys, one new key in thirty million is taken for an old one.
+_DAY, _HASH = 0xFFFF, -0x1_0000
+# Days from 1880 to 2059 have a number of their own; rows without a day are one more, and all other days another.
+_NO_DAY, _FIRST_DAY, _FAR = -(2**15), -(2**15) + 1, 2**15 - 1
 Entries = NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """How rows are noted: a hash of the key, or half of it beside the day that the table is partitioned by."""
+    """How rows are noted: a hash of the key, or most of it beside the day that the table is partitioned by."""
 
     keys: tuple[tuple[str, str], ...]
     day: str | None
+    kind: str = "date"
 
     @classmethod
     def over(cls, keys: Sequence[str], partition_by: Sequence[str], schema: StructType) -> Addresses | None:
@@ -44,7 +48,8 @@ class Addresses:
             for one in partition_columns(partition_by, schema.names)
             if isinstance(kinds[one.column], (DateType, TimestampType, TimestampNTZType))
         ]
-        return cls(tuple((key, kinds[key].simpleString()) for key in keys), days[0] if days else None)
+        noted = tuple((key, kinds[key].simpleString()) for key in keys)
+        return cls(noted, days[0], kinds[days[0]].simpleString()) if days else cls(noted, None)
 
     def hash(self) -> Column:
         whole = xxhash64(*[col(quoted(key)).cast(kind) for key, kind in self.keys])
@@ -53,20 +58,23 @@ class Addresses:
     def entry(self) -> Column:
         if self.day is None:
             return self.hash()
-        day = coalesce(unix_date(to_date(col(quoted(self.day)))), lit(_NO_DAY)).cast("bigint")
+        number = day_number(quoted(self.day), self.kind)
+        known = f"CASE WHEN {number} >= {_FIRST_DAY} AND {number} < {_FAR} THEN {number} ELSE {_FAR} END"
+        day = expr(f"CASE WHEN {quoted(self.day)} IS NULL THEN {_NO_DAY} ELSE {known} END").cast("bigint")
         return self.hash().bitwiseOR(day.bitwiseAND(lit(_DAY)))
 
     def on(self, rows: DataFrame, days: Sequence[int]) -> DataFrame:
         """The rows of these days, as entries tell them: Iceberg skips the files of all others."""
         if self.day is None or not days:
             return rows
-        kind = rows.schema[self.day].dataType.simpleString()
-        verdict = lit(False)
-        for day in days:
-            start, end = (f"CAST(date_from_unix_date({one}) AS {kind})" for one in (day, day + 1))
-            inside = f"{quoted(self.day)} >= {start} AND {quoted(self.day)} < {end}"
-            verdict = verdict | (col(quoted(self.day)).isNull() if day == _NO_DAY else expr(inside))
-        return rows.where(verdict)
+        own = [day for day in days if _FIRST_DAY <= day < _FAR]
+        found = [on_days(self.day, self.kind, own)] if own else []
+        if _NO_DAY in days:
+            found.append(f"{quoted(self.day)} IS NULL")
+        if _FAR in days:
+            near = before(self.day, self.kind, _FIRST_DAY), before(self.day, self.kind, _FAR)
+            found.append(f"({near[0]} OR NOT {near[1]})")
+        return rows.where(" OR ".join(found))
 
 
 class KeyDirectory:
@@ -93,7 +101,7 @@ class KeyDirectory:
             last = np.searchsorted(entries, high, side="right")
             there |= last > first
             for start, end in zip(first[last > first], last[last > first], strict=True):
-                days.update((entries[start:end] & np.uint64(_DAY)).astype(np.uint32).view(np.int32).tolist())
+                days.update((entries[start:end] & np.uint64(_DAY)).astype(np.uint16).view(np.int16).tolist())
         return there.tolist(), sorted(days)
 
     def follow(self, came: Iterable[int], state: int) -> None:

@@ -7,20 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.functions import col, collect_list, collect_set, count_if, max, min, when
-from pyspark.sql.types import DateType, IntegerType, LongType, StringType, StructType, TimestampNTZType, TimestampType
+from pyspark.sql.functions import col, collect_list, collect_set, count_if, when
+from pyspark.sql.types import StructType
 
 from lodestream.contracts.quoting import name as quoted
-from lodestream.contracts.quoting import text
+from lodestream.flows.pruning import Pruning
 from lodestream.flows.shape import partition_columns
 from lodestream.tables.feed import WEIGHT
-from lodestream.tables.find import MOST_KEYS
+from lodestream.tables.find import EXACT, MOST_KEYS
 from lodestream.tables.snapshot import Snapshot
 from lodestream.tables.swap import Place
-
-# Types whose values, as text, are literals again: of these a range can be told.
-_PREFIXES = {DateType: "DATE", TimestampType: "TIMESTAMP", TimestampNTZType: "TIMESTAMP_NTZ", StringType: ""}
-_NUMBERS = (IntegerType, LongType)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,20 +52,17 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class FeedWatch:
-    """Which facts to tell: by the first key, and by these columns with the word that begins a literal of theirs."""
+    """Which facts to tell: by the first key, and by the partitions that rows lie in."""
 
     key: str
     partition_by: tuple[str, ...] = ()
-    spans: tuple[tuple[str, str | None], ...] = ()
+    pruning: Pruning = field(default_factory=Pruning)
+    exact: bool = True  # the first key is the same again after Python had it, so that rows can be looked for by it
 
     @classmethod
     def over(cls, key: str, partition_by: Sequence[str], schema: StructType) -> FeedWatch:
-        found: list[tuple[str, str | None]] = []
-        for one in partition_columns(partition_by, schema.names):
-            kind = type(schema[one.column].dataType)
-            if kind in _PREFIXES or kind in _NUMBERS:
-                found.append((one.column, _PREFIXES.get(kind)))
-        return cls(key, tuple(partition_by), tuple(found))
+        pruning = Pruning.over(partition_columns(partition_by, schema.names), schema)
+        return cls(key, tuple(partition_by), pruning, isinstance(schema[key].dataType, EXACT))
 
     def columns(
         self, *, few: bool, at: str | None = None, entry: Column | None = None, mark: Column | None = None
@@ -80,12 +73,8 @@ class FeedWatch:
             count_if(went).alias("gone"),
             count_if(col(WEIGHT) == 0).alias("marks"),
         ]
-        for number, (name, _) in enumerate(self.spans):
-            value = when(went, col(quoted(name)))
-            found.append(min(value).cast("string").alias(f"low_{number}"))
-            found.append(max(value).cast("string").alias(f"high_{number}"))
-            found.append(count_if(went & col(quoted(name)).isNull()).alias(f"none_{number}"))
-        if few:
+        found += self.pruning.extent(f"{WEIGHT} < 0")
+        if few and self.exact:
             found.append(collect_set(when(went, col(quoted(self.key)))).alias("replaced"))
         if few and at:
             found.append(collect_list(when(went, col(at))).alias("places"))
@@ -96,11 +85,7 @@ class FeedWatch:
         return found
 
     def facts(self, told: Mapping[str, Any], state: int | None = None, marks_state: int | None = None) -> Facts:
-        within = {}
-        for number, (name, prefix) in enumerate(self.spans):
-            low, high = told[f"low_{number}"], told[f"high_{number}"]
-            if low is not None and not told[f"none_{number}"]:  # a row without the value lies in no range
-                within[name] = (_literal(low, prefix), _literal(high, prefix))
+        within = self.pruning.ranges(told)
         replaced, places = (tuple(told.get(name) or ()) for name in ("replaced", "places"))
         places = tuple((one.file, one.pos) for one in places)
         entries, remembered = (tuple(told.get(name) or ()) for name in ("entries", "remembered"))
@@ -112,7 +97,3 @@ class FeedWatch:
         if snapshot.added_rows == 0:
             return Facts()
         return self.facts(rows.agg(*self.columns(few=snapshot.added_rows <= MOST_KEYS)).collect()[0].asDict())
-
-
-def _literal(value: str, prefix: str | None) -> str:
-    return value if prefix is None else f"{prefix}{text(value)}"

@@ -13,7 +13,7 @@ from functools import reduce
 from operator import and_
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.functions import broadcast, col, lit, size
+from pyspark.sql.functions import broadcast, col, count, count_if, lit, max_by, size
 from pyspark.sql.functions import max as highest
 
 from lodestream.contracts.quoting import name as quoted
@@ -70,12 +70,14 @@ def floor_of(judged: DataFrame, marks: DataFrame | None, keys: Sequence[str], *,
         keyless = reduce(and_, [col(quoted(key)).isNull() for key in keys])
         both = both.unionAll(marks.where(keyless).select(col(ORDER).alias(PLACE), lit(False).alias(_HERE)))
     grouped = both.groupBy(PLACE).agg(highest(_HERE).alias(_HERE))
-    told = [(row[PLACE], row[_HERE]) for row in grouped.collect()]
-    if not told:
+    # Places are compared here and not in Python, to which two moments of the hour that comes twice may look the same.
+    here, last_here = count_if(_HERE).alias("here"), max_by(_HERE, PLACE).alias("last_here")
+    told = grouped.agg(count(lit(1)).alias("places"), here, last_here).collect()[0]
+    if not told["places"]:
         return None
     if every:
-        fresh = grouped.where(_HERE).select(PLACE) if any(here for _, here in told) else None
-        return Floor(grouped.select(PLACE), fresh, len(told))
+        fresh = grouped.where(_HERE).select(PLACE) if told["here"] else None
+        return Floor(grouped.select(PLACE), fresh, told["places"])
     last = both.agg(highest(PLACE).alias(PLACE))
     # An older truncate than the one that is known takes nothing away.
-    return Floor(last, last if max(told)[1] else None, 1)
+    return Floor(last, last if told["last_here"] else None, 1)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.functions import col, date_trunc
 
 from lodestream.contracts.quoting import name as quoted
-from lodestream.pipeline import Partition, parse_partition
+from lodestream.flows.pruning import Pruning
+from lodestream.pipeline import parse_partition
 from lodestream.tables.lake import Lake
-
-_UNITS = {"years": "YEAR", "months": "MONTH", "days": "DAY", "hours": "HOUR"}
 
 
 def load(
@@ -23,20 +21,13 @@ def load(
     branch: str,
     properties: Mapping[str, str],
 ) -> None:
-    clusters = _clusters([parse_partition(one) for one in partition_by])
+    clusters = _clusters(rows, partition_by)
     ordered = rows.sortWithinPartitions(*(clusters or []), *map(quoted, keys))
     # One partition after the other: an open file for each of them would take the memory of a large table's history.
     lake.append(table, ordered, branch, properties, clustered=clusters is not None)
 
 
-def _clusters(partitions: Sequence[Partition]) -> list[Column] | None:
+def _clusters(rows: DataFrame, partition_by: Sequence[str]) -> list[Column] | None:
     """What to sort by so that the rows of a partition come together; None where a filter cannot say it."""
-    found: list[Column] = []
-    for one in partitions:
-        if one.transform == "identity":
-            found.append(col(one.column))
-        elif one.transform in _UNITS:
-            found.append(date_trunc(_UNITS[one.transform], col(one.column)))
-        else:
-            return None
-    return found
+    known = Pruning.over(map(parse_partition, partition_by), rows.schema)
+    return known.periods() if len(known.fields) == len(partition_by) else None

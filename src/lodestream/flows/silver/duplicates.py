@@ -1,7 +1,7 @@
 """The first row of each key stays: which rows of a batch have come before, with the batch or in the table.
 
-A key counts once within a partition of time or of a plain column, and once in the whole of a table without such: which
-row is a duplicate then does not depend on how the input was cut into batches.
+A key counts once in the table; where the declaration bounds that (`dedupe_within`), once within each of its periods.
+The period is then part of the comparison: how the input was cut into batches does not decide what is a duplicate.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from pyspark.sql.functions import broadcast, col, collect_set, lit, row_number, 
 
 from lodestream.contracts.quoting import name as quoted
 from lodestream.flows.keyed.directory import Addresses, KeyDirectory
-from lodestream.flows.shape import only_touched, period
+from lodestream.flows.pruning import Pruning
 from lodestream.flows.tuning import SMALL
-from lodestream.pipeline import Partition
 from lodestream.tables.find import EXACT, MOST_KEYS, quick_look, rows_of
 
 if TYPE_CHECKING:
@@ -31,15 +30,20 @@ _MOST_DAYS = 62
 
 @dataclass(frozen=True, slots=True)
 class KeySearch:
-    """What a batch wants to know of its keys; `addresses` are how the table's directory notes them."""
+    """What a batch wants to know of its keys.
+
+    They are compared within `bound`, and lie in no other partitions than those of `near`; `addresses` are how the
+    table's directory notes them.
+    """
 
     keys: tuple[str, ...]
-    within: Sequence[Partition]
+    bound: Pruning
+    near: Pruning
     addresses: Addresses | None
 
-    def columns(self, rows: int, claiming: Column) -> list[Column]:
-        """Aggregates that list the keys of a batch, when they are few."""
-        if rows > SMALL:
+    def columns(self, judged: DataFrame, rows: int, claiming: Column) -> list[Column]:
+        """Aggregates that list the keys of a batch, when they are few and the same again after Python had them."""
+        if rows > SMALL or not isinstance(judged.schema[self.keys[0]].dataType, EXACT):
             return []
         noted = [self.addresses.hash().alias("hash"), self.addresses.entry().alias("entry")] if self.addresses else []
         return [collect_set(when(claiming, struct(col(quoted(self.keys[0])).alias("first"), *noted))).alias(_ASKED)]
@@ -61,18 +65,18 @@ class KeySearch:
         if head is None or head.total_rows == 0 or (directory is not None and not asked):
             return None
         options = quick_look(head, flow.lake.spark.sparkContext.defaultParallelism) if asked else None
-        rows = only_touched(flow.lake.whole(flow.name, options=options), self.within, seen)
+        rows = self.near.only(flow.lake.whole(flow.name, options=options), seen)
         if directory is not None and len(days) <= _MOST_DAYS:
             rows = directory.addresses.on(rows, days)
         firsts = list({one["first"] for one in asked})
-        if 0 < len(firsts) <= MOST_KEYS and isinstance(rows.schema[self.keys[0]].dataType, EXACT):
-            columns = {*self.keys, *(one.column for one in self.within)}
+        if 0 < len(firsts) <= MOST_KEYS:
+            columns = dict.fromkeys([*self.keys, *(one.column for one, _ in self.bound.fields)])
             return rows_of(rows.select(*map(quoted, columns)), self.keys, good, firsts)
         return rows.join(broadcast(good.select(*map(quoted, self.keys))), list(self.keys), "left_semi")
 
     def marked(self, good: DataFrame, held: DataFrame | None, order: Sequence[Column], flag: str) -> DataFrame:
-        """The rows with a flag on those whose key came before; the first position wins within the batch."""
-        first = Window.partitionBy(_KEY).orderBy(*(order or [lit(1)]))
+        """The rows with a flag on those whose key came before; the first in the order wins within the batch."""
+        first = Window.partitionBy(_KEY).orderBy(*order)
         ranked = good.withColumn(_KEY, self._key()).withColumn(_RANK, row_number().over(first))
         if held is None:
             return ranked.withColumn(flag, col(_RANK) > 1)
@@ -89,8 +93,9 @@ class KeySearch:
     def _same_day(self) -> bool:
         """Whether rows with a key are duplicates only on the same day of the column that the directory notes."""
         day = self.addresses.day if self.addresses else None
-        return any(one.column == day and one.transform in _WITHIN_A_DAY for one in self.within)
+        within = any(one.column == day and one.transform in _WITHIN_A_DAY for one, _ in self.bound.fields)
+        return within or day in self.keys
 
     def _key(self) -> Column:
-        """A struct, because in it a partition without a value equals another one."""
-        return struct(*map(quoted, self.keys), *[period(one).alias(f"_{one.column}") for one in self.within])
+        """A struct, because in it a period without a value equals another one."""
+        return struct(*map(quoted, self.keys), *self.bound.periods())

@@ -8,6 +8,7 @@ from functools import cached_property
 from pyspark.sql import DataFrame
 
 from lodestream.contracts import Contract
+from lodestream.errors import DeclarationError
 from lodestream.flows.dead.envelope import has_file_marks, records
 from lodestream.flows.dead.table import DeadLetters
 from lodestream.flows.flow import Batch, Published, Span
@@ -20,6 +21,8 @@ from lodestream.flows.silver.courtesy import Courtesy, put_up, take_down
 from lodestream.flows.silver.filtered import FilteredBatch, TransformedBatch
 from lodestream.flows.silver.judged import JudgedBatch
 from lodestream.flows.silver.raising import raised_by_row
+from lodestream.pipeline import Partition, parse_partition
+from lodestream.pipeline.partitioning import unbounded
 from lodestream.tables.feed import found_by
 from lodestream.tables.iceberg import IcebergStore
 from lodestream.tables.publish import Base, Moved, Writer
@@ -36,23 +39,42 @@ class SilverFlow(ContractedFlow):
 
     def create(self) -> IcebergStore:
         wanted = self.contract or self._of_function()
+        self._check_bound(wanted)
         store = self.lake.open(
             self.name,
             wanted.ddl(constraints=True),
             partition_by=self.table.partition_by,
-            properties={**self._filters(wanted), **self.table.properties},
+            properties={**self._filters(), **self.table.properties},
             comment=self.table.description or (self.contract.description if self.contract else None),
         )
         self._evolve(wanted)
         store.refresh()
         return store
 
-    def _filters(self, wanted: Contract) -> dict[str, str]:
+    def _check_bound(self, wanted: Contract) -> None:
+        why = unbounded(self.table.dedupe_within, {field.name: field.type for field in wanted})
+        if why is not None:
+            raise DeclarationError(
+                f"{self.name} cannot look for duplicates within {', '.join(self.table.dedupe_within)}",
+                why=why,
+                fix="name a column that the function returns",
+            )
+
+    def _filters(self) -> dict[str, str]:
         """What the table holds of a few values is found by them where no partition bounds the search."""
         found = self.unique.filters() if self.unique else {}
-        if self.dedups and not partition_columns(self.table.partition_by, [field.name for field in wanted]):
-            return found_by(self.keys, self.table.partition_by, found)
-        return found
+        return found_by(self.keys, self.table.partition_by, found) if self.dedups and not self.near else found
+
+    @property
+    def bound(self) -> tuple[Partition, ...]:
+        """The periods within which keys and unique values are compared; none: in the whole table."""
+        return tuple(map(parse_partition, self.table.dedupe_within))
+
+    @property
+    def near(self) -> tuple[Partition, ...]:
+        """Rows with the same key lie in the same partition of these."""
+        of_key = [one for one in partition_columns(self.table.partition_by, self.keys) if one not in self.bound]
+        return (*self.bound, *of_key)
 
     def visit(self) -> None:
         """Open the table beside the run that keeps it: instead of `prepare`, for a batch that moves no positions."""
@@ -117,7 +139,8 @@ class SilverFlow(ContractedFlow):
     @cached_property
     def directory(self) -> DirectoryKeeper:
         """Knows which keys the table surely has not."""
-        addresses = Addresses.over(self.keys, self.table.partition_by, self.lake.whole(self.name).schema)
+        noted = (*self.table.dedupe_within, *self.table.partition_by)
+        addresses = Addresses.over(self.keys, noted, self.lake.whole(self.name).schema)
         # Where the first row of a key stays, most batches then read nothing of the table, however small it is.
         return DirectoryKeeper(self.lake, self.name, addresses, fewest=0 if self.dedups else None)
 

@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, DataFrame, Observation, Row
-from pyspark.sql.functions import col, count, count_if, lit, size
+from pyspark.sql.functions import col, count, count_if, lit, size, struct, to_json, xxhash64
 
+from lodestream.contracts.quoting import name as quoted
 from lodestream.errors import AuditFailed
 from lodestream.failpoints import reach
 from lodestream.flows.flow import Batch, Span
-from lodestream.flows.shape import partition_columns, touched
+from lodestream.flows.pruning import Pruning
 from lodestream.flows.silver.accounting import EVENTS, events, unaccounted
 from lodestream.flows.silver.duplicates import KeySearch
 from lodestream.flows.silver.judge import CARRIED, FILTERED, REASONS, WARNED
 from lodestream.flows.silver.verdicts import Verdicts
-from lodestream.pipeline import Partition
 from lodestream.tables.snapshot import Snapshot, Stamp
 
 if TYPE_CHECKING:
@@ -106,14 +106,14 @@ class JudgedBatch(Batch):
         if unique is None or not self._seen["kept"]:
             return
         stored = self._flow.lake.whole(self._flow.name)
-        rows = unique.refused(self._judged, self.claiming(), stored, self._partitions, self._positions, self._seen)
+        rows = unique.refused(self._judged, self.claiming(), stored, self._bound, self._positions, self._seen)
         self._judged = self._verdicts.keep(rows)
         self._seen = self._count(self._judged)
 
     def _count(self, judged: DataFrame) -> Row:
         """One job counts everything and finds the partitions that the rows lie in."""
         dead, filtered = size(REASONS) > 0, col(FILTERED).isNotNull()
-        self._partitions = self._pruned_by(judged)
+        self._bound, self._near = (Pruning.over(some, judged.schema) for some in (self._flow.bound, self._flow.near))
         counted = judged.agg(
             count(lit(1)).alias("in"),
             count_if(dead).alias("dead"),
@@ -122,8 +122,8 @@ class JudgedBatch(Batch):
             count_if(~dead & ~filtered & (size(WARNED) > 0)).alias("warned"),
             *(events(judged.schema[CARRIED].dataType) if self._flow.accounts and self._flow.multiplies else []),
             *self._flow.unknown.aggregates(self._span.rows),
-            *(self._flow.unique.values(self._span.rows, self.claiming()) if self._flow.unique else []),
-            *(self._search_of_keys.columns(self._span.rows, self.claiming()) if self._flow.dedups else []),
+            *(self._flow.unique.values(judged, self._span.rows, self.claiming()) if self._flow.unique else []),
+            *(self._search_of_keys.columns(judged, self._span.rows, self.claiming()) if self._flow.dedups else []),
             *self.measures(),
         )
         return counted.collect()[0]
@@ -134,11 +134,7 @@ class JudgedBatch(Batch):
 
     def measures(self) -> list[Column]:
         """What else that job shall tell, for the writing of the rows."""
-        return touched(self._partitions)
-
-    def _pruned_by(self, judged: DataFrame) -> list[Partition]:
-        looks_back = self._flow.keys or self._flow.unique
-        return partition_columns(self._flow.table.partition_by, judged.columns) if looks_back else []
+        return self._near.touched()
 
     def _first_of_each_key(self, good: DataFrame) -> DataFrame:
         """What came before is left out, and counted; nothing is sorted or looked up where surely nothing did."""
@@ -148,19 +144,27 @@ class JudgedBatch(Batch):
         if held is None and search.all_differ(self._seen, self.counts["kept"]):
             return good
         self._duplicates = Observation()
-        marked = search.marked(good, held, self._positions, _AGAIN)
+        marked = search.marked(good, held, self._order(good), _AGAIN)
         marked = marked.observe(self._duplicates, count_if(col(_AGAIN)).alias("duplicates"))
         return marked.where(~col(_AGAIN)).select(*good.columns)
 
     @property
     def _search_of_keys(self) -> KeySearch:
-        return KeySearch(tuple(self._flow.keys), self._partitions, self._flow.directory.addresses)
+        return KeySearch(tuple(self._flow.keys), self._bound, self._near, self._flow.directory.addresses)
 
     def _count_duplicates(self) -> int:
         return int(self._duplicates.get["duplicates"]) if self._duplicates is not None else 0
+
+    def _order(self, good: DataFrame) -> list[Column]:
+        """The order in which rows come. Those that stand at one place, or at none, have one by their content."""
+        places = self._positions
+        if places and not self._flow.multiplies:
+            return places
+        own = [quoted(name) for name in good.columns if name not in (CARRIED, REASONS, FILTERED, WARNED)]
+        return [*places, xxhash64(to_json(struct(*own)))]
 
     @property
     def _positions(self) -> list[Column]:
         """Where a row stands in its source; none for rows of another table."""
         raw = self._judged.select(f"{CARRIED}.*").columns
-        return [col(f"{CARRIED}.{name}") for name in ("partition", "offset", "file", "row") if name in raw]
+        return [col(f"{CARRIED}.{name}") for name in ("partition", "offset", "topic", "file", "row") if name in raw]

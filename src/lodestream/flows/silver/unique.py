@@ -1,7 +1,7 @@
 """Columns whose values belong to one row alone: a row that brings a value which another key has is refused.
 
-The first position wins within a batch, and what the table holds wins over the batch. Looked at are the partitions of
-the batch, as for duplicates: a value is unique within its partition, or in the whole of a table that has none.
+The first position wins within a batch, and what the table holds wins over the batch. A value is compared as far as
+duplicates are: in the whole table, or within the periods that the declaration bounds them to.
 
 A row is refused when another *might* get the value, whether or not that one is kept in the end: so no order of
 refusals, duplicates and updates lets two rows through. What was refused too much is replayed once the value is free.
@@ -33,10 +33,9 @@ from pyspark.sql.functions import (
 from lodestream.contracts import Contract
 from lodestream.contracts.quoting import name as quoted
 from lodestream.contracts.violations import SHOWN, hidden, taken
-from lodestream.flows.shape import only_touched, period
+from lodestream.flows.pruning import Pruning
 from lodestream.flows.silver.judge import CARRIED, REASONS
-from lodestream.pipeline import Partition
-from lodestream.tables.find import MOST_KEYS, among
+from lodestream.tables.find import EXACT, MOST_KEYS, among
 
 _CLAIMING, _CLAIM, _HELD, _TAKEN = "_claiming", "_claim", "_held", "_taken"
 
@@ -58,48 +57,50 @@ class Uniqueness:
         """Table properties by which a value is found without reading the others."""
         return {f"write.parquet.bloom-filter-enabled.column.{name}": "true" for name in self.columns}
 
-    def values(self, rows: int, claiming: Column) -> list[Column]:
+    def values(self, judged: DataFrame, rows: int, claiming: Column) -> list[Column]:
         """Aggregates that list the values of a batch, when they are few; `claiming` rows bring theirs to the table."""
         if rows > MOST_KEYS:
             return []
-        return [collect_set(when(claiming, col(quoted(name)))).alias(f"values_{name}") for name in self.columns]
+        listed = [name for name in self.columns if isinstance(judged.schema[name].dataType, EXACT)]
+        return [collect_set(when(claiming, col(quoted(name)))).alias(f"values_{name}") for name in listed]
 
     def refused(
         self,
         judged: DataFrame,
         claiming: Column,
         stored: DataFrame,
-        within: Sequence[Partition],
+        bound: Pruning,
         order: Sequence[Column],
         seen: Row,
     ) -> DataFrame:
         """The judged rows with a further reason for each value that another row has."""
-        near = only_touched(stored, within, seen)
+        near = bound.only(stored, seen)
         marked = judged.withColumn(_CLAIMING, claiming)
         for number, name in enumerate(self.columns):
-            held = self._holders(near, name, within, list(seen[f"values_{name}"]) if f"values_{name}" in seen else [])
-            marked = self._marked(marked, held, name, within, order, f"{_TAKEN}_{number}")
+            values = list(seen[f"values_{name}"]) if f"values_{name}" in seen else []
+            held = self._holders(near, name, bound, values)
+            marked = self._marked(marked, held, name, bound, order, f"{_TAKEN}_{number}")
         found = [self._reason(name, f"{_TAKEN}_{number}") for number, name in enumerate(self.columns)]
         reasons = concat(col(REASONS), array_compact(array(*found)).cast("array<string>"))
         return marked.withColumn(REASONS, reasons).select(*map(quoted, judged.columns))
 
-    def _holders(self, near: DataFrame, name: str, within: Sequence[Partition], values: Sequence[object]) -> DataFrame:
-        """Per stored value (and partition) a key that has it."""
+    def _holders(self, near: DataFrame, name: str, bound: Pruning, values: Sequence[object]) -> DataFrame:
+        """Per stored value (and period) a key that has it."""
         listed = among(quoted(name), values, near.schema[name].dataType)
         rows = near.where(listed) if listed else near.where(col(quoted(name)).isNotNull())
-        return rows.groupBy(_claim(name, within)).agg(first(self._key()).alias(_HELD))
+        return rows.groupBy(_claim(name, bound)).agg(first(self._key()).alias(_HELD))
 
     def _marked(
         self,
         rows: DataFrame,
         held: DataFrame,
         name: str,
-        within: Sequence[Partition],
+        bound: Pruning,
         order: Sequence[Column],
         flag: str,
     ) -> DataFrame:
         claiming = col(_CLAIMING) & col(quoted(name)).isNotNull()
-        claims = rows.where(claiming).withColumn(_CLAIM, _claim(name, within))
+        claims = rows.where(claiming).withColumn(_CLAIM, _claim(name, bound))
         known = held.join(broadcast(claims.select(_CLAIM)), _CLAIM, "left_semi")
         joined = claims.join(broadcast(known), _CLAIM, "left")
         earlier = Window.partitionBy(_CLAIM).orderBy(*(order or [xxhash64(to_json(col(CARRIED)))]))
@@ -121,6 +122,6 @@ class Uniqueness:
         return when(col(flag), said)
 
 
-def _claim(name: str, within: Sequence[Partition]) -> Column:
-    """What only one row may have. A struct, because in it a partition without a value equals another one."""
-    return struct(col(quoted(name)).alias("value"), *map(period, within)).alias(_CLAIM)
+def _claim(name: str, bound: Pruning) -> Column:
+    """What only one row may have. A struct, because in it a period without a value equals another one."""
+    return struct(col(quoted(name)).alias("value"), *bound.periods()).alias(_CLAIM)

@@ -73,6 +73,7 @@ def _struct_json(spark: SparkSession, codec: JsonCodec) -> dict[str, Any]:
             "scalar_text": column.scalar_text,
             "non_finite": column.non_finite,
             "hidden": column.hidden,
+            "half_up": column.half_up,
         }
     return found
 

@@ -6,7 +6,7 @@ import base64
 import math
 from collections.abc import Callable
 from datetime import UTC, date, datetime
-from decimal import Decimal
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
 from lodestream.contracts.types import INTEGRAL, Type
@@ -16,6 +16,7 @@ from lodestream.sources.codecs.shape import Column
 
 SHOWN = 40
 _MOST_DIGITS = 1000
+_HALF_UP = Context(prec=_MOST_DIGITS, rounding=ROUND_HALF_UP, Emin=MIN_EMIN, Emax=MAX_EMAX)
 _FLOAT_MAX = 3.4028235677973366e38  # from here on the nearest float is infinite
 
 
@@ -48,16 +49,23 @@ def _real(given: Any, kind: Type, column: Column) -> float:
     return number
 
 
-def _decimal(given: Any, kind: Type, _column: Column) -> Decimal:
-    if type(given) not in (int, Real, Decimal):
+def _decimal(given: Any, kind: Type, column: Column) -> Decimal:
+    # A float stands for many decimals: only where the contract rounds is it taken, as the shortest one.
+    if type(given) not in ((int, Real, Decimal, float) if column.half_up else (int, Real, Decimal)):
         raise TypeError
     if isinstance(given, Real) and len(given) > _MOST_DIGITS:
         raise OverflowError
-    number, scale = Decimal(given), kind.scale or 0
+    number, scale = Decimal(repr(given) if isinstance(given, float) else given), kind.scale or 0
     if number.is_zero():
         return Decimal(0)
-    if not number.is_finite() or number.adjusted() >= (kind.precision or 0) - scale:
+    whole = (kind.precision or 0) - scale
+    if not number.is_finite() or number.adjusted() >= whole:
         raise OverflowError
+    if column.half_up:
+        number = number.quantize(Decimal(1).scaleb(-scale), context=_HALF_UP)
+        if number.adjusted() >= whole and not number.is_zero():
+            raise OverflowError
+        return number
     # normalize() rounds to 28 digits, so trailing zeros are counted by hand.
     digits, exponent = number.as_tuple().digits, int(number.as_tuple().exponent)
     zeros = len(digits) - len(str(int("".join(map(str, digits)))).rstrip("0").zfill(1))

@@ -33,6 +33,7 @@ class Column:
     scalar_text: bool = False  # any scalar is taken as its text: the contract converts it later, by its own rules
     non_finite: bool = False
     hidden: bool = False  # the contract masks it: its values are not shown in reasons
+    half_up: bool = False  # decimals with more places are rounded, from the digits that the event has
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +89,9 @@ def _from_field(field: Field) -> Column:
         kind = Type("string")
     elif reading.epoch:
         kind = Type("bigint")
-    elif kind.name == "decimal" and reading.rounding:
-        kind = Type("double")
     sources = (field.source_name, *field.aliases)
-    return Column(field.source_name, kind, sources, reading.any_case, text, reading.non_finite, hidden(field))
+    half_up = reading.rounding == "half_up"
+    return Column(field.source_name, kind, sources, reading.any_case, text, reading.non_finite, hidden(field), half_up)
 
 
 def arrow_type(kind: Type) -> pa.DataType:

@@ -26,13 +26,15 @@ final class Field {
     final boolean nonFinite;
     /** Values of this field are not shown in reasons: the contract masks it. */
     final boolean hidden;
+    /** Decimals with more places are rounded, from the digits that the event has. */
+    final boolean halfUp;
     final int precision;
     final int scale;
     final Field[] members;
     final Field element;
 
     private Field(String name, String[] names, DataType type, boolean anyCase, boolean text, boolean nonFinite,
-            boolean hidden) {
+            boolean hidden, boolean halfUp) {
         this.name = name;
         this.names = new byte[names.length][];
         for (int i = 0; i < names.length; i++) {
@@ -44,6 +46,7 @@ final class Field {
         this.anyCase = anyCase;
         this.nonFinite = nonFinite;
         this.hidden = hidden;
+        this.halfUp = halfUp;
         this.precision = type instanceof DecimalType ? ((DecimalType) type).precision() : 0;
         this.scale = type instanceof DecimalType ? ((DecimalType) type).scale() : 0;
         this.members = type instanceof StructType ? inside((StructType) type) : null;
@@ -58,7 +61,7 @@ final class Field {
             Metadata told = fields[i].metadata();
             found[i] = new Field(fields[i].name(), told.getStringArray("sources"), fields[i].dataType(),
                 told.getBoolean("any_case"), told.getBoolean("scalar_text"), told.getBoolean("non_finite"),
-                told.getBoolean("hidden"));
+                told.getBoolean("hidden"), told.getBoolean("half_up"));
         }
         return found;
     }
@@ -68,17 +71,20 @@ final class Field {
         Field[] found = new Field[fields.length];
         for (int i = 0; i < fields.length; i++) {
             String name = fields[i].name();
-            found[i] = new Field(name, new String[] {name}, fields[i].dataType(), anyCase, false, nonFinite, hidden);
+            found[i] = new Field(name, new String[] {name}, fields[i].dataType(), anyCase, false, nonFinite, hidden,
+                halfUp);
         }
         return found;
     }
 
     private Field elementOf(DataType type) {
         if (type instanceof ArrayType) {
-            return new Field("", new String[0], ((ArrayType) type).elementType(), anyCase, false, nonFinite, hidden);
+            return new Field("", new String[0], ((ArrayType) type).elementType(), anyCase, false, nonFinite, hidden,
+                halfUp);
         }
         if (type instanceof MapType) {
-            return new Field("", new String[0], ((MapType) type).valueType(), anyCase, false, nonFinite, hidden);
+            return new Field("", new String[0], ((MapType) type).valueType(), anyCase, false, nonFinite, hidden,
+                halfUp);
         }
         return null;
     }

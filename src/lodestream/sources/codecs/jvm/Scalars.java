@@ -1,6 +1,7 @@
 package lodestream.codecs;
 
 import java.math.BigDecimal;
+import java.math.RoundingMode;
 import java.nio.charset.StandardCharsets;
 import java.util.Base64;
 
@@ -120,12 +121,19 @@ class Scalars extends Cursor {
             return null;
         }
         if (exponent < -2 * MOST_DIGITS) {
+            if (field.halfUp) {
+                return Decimal.apply(0L, field.precision, field.scale);
+            }
             detail = "has more than " + field.scale + " decimal places";
             return null;
         }
         BigDecimal exact = new BigDecimal(ascii()).stripTrailingZeros();
         if (exact.precision() - exact.scale() > field.precision - field.scale) {
             return null;
+        }
+        if (field.halfUp) {
+            exact = exact.setScale(field.scale, RoundingMode.HALF_UP);
+            return exact.precision() > field.precision ? null : Decimal.apply(exact, field.precision, field.scale);
         }
         if (exact.scale() > field.scale) {
             detail = "has more than " + field.scale + " decimal places";
