@@ -161,6 +161,10 @@ _STATES = {
     "batch.published": "running",
     "flow.retry": "retrying",
     "flow.stopped": "stopped",
+    "flow.blocked": "blocked",
+    "flow.paused": "paused",
+    "flow.resumed": "waiting",
+    "flow.restarted": "waiting",
     "batch.refused": "stopped",
 }
 
@@ -173,4 +177,4 @@ def _state(run: RunStatus | None, events: list[Event], table: str) -> tuple[str,
         return "idle", None
     if last is None:
         return "waiting", None
-    return _STATES[last.name], str(last.fields["what"]) if last.name == "flow.retry" else None
+    return _STATES[last.name], str(last.fields["what"]) if last.name in ("flow.retry", "flow.blocked") else None

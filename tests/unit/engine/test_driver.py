@@ -58,6 +58,9 @@ class ScriptedFlow:
     def explain(self, error: Exception) -> None:
         return None
 
+    def close(self) -> None:
+        self._diary.append(f"{self.name} closed")
+
 
 class Pipeline:
     """A chain of scripted flows in a driver."""
