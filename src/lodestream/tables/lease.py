@@ -121,6 +121,8 @@ class Lease:
         return lost
 
     def release(self) -> None:
+        if not self._held:
+            return
         pages = self._book.read()
         mine = {name for name in self._held if name in pages and pages[name].run == self._me.run}
         self._held = frozenset()
