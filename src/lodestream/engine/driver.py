@@ -68,10 +68,11 @@ class Driver:
             what(self._runners[name])
             self._changed.notify_all()
 
-    def give_way(self, lost: Mapping[str, LodeError]) -> None:
-        """These tables are kept by another run from now on."""
+    def give_way(self, lost: Mapping[str, LodeError]) -> list[str]:
+        """These tables are kept by another run from now on; answers those whose flow is not at work any more."""
         for name, error in lost.items():
             self.tell(name, lambda runner, error=error: runner.lose(error))  # type: ignore[misc]
+        return [name for name in lost if self._runners[name].ended]
 
     def _join(self, threads: Sequence[threading.Thread]) -> None:
         deadline = time.monotonic() + _GRACE

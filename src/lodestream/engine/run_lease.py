@@ -22,6 +22,9 @@ from lodestream.tables.lease_book import IcebergLeaseBook
 _OFF = os.environ.get("LODE_LEASE") == "off"
 _RELEASE_SECONDS = 5.0
 
+# Told which tables another run keeps from now on; answers those whose flow has ended.
+GiveWay = Callable[[Mapping[str, LodeError]], Sequence[str]]
+
 
 def refuse_early(config: Config, tables: Sequence[str]) -> None:
     """Say who runs before Spark is started for nothing. What cannot be read yet is left to the lease itself."""
@@ -70,16 +73,17 @@ class RunLease:
             said = str(self._trouble).splitlines()
             events.emit("lease.missing", error=type(self._trouble).__name__, what=said[0] if said else "")
 
-    def renew(self, give_way: Callable[[Mapping[str, LodeError]], None]) -> None:
-        """Say that we live; what another run has taken over is told to `give_way`."""
+    def renew(self, give_way: GiveWay) -> None:
+        """Say that we live. What another run takes over is told to `give_way`, and freed when its batch has ended."""
         if _OFF:
             return
         if self._trouble is not None:
             self._take_late(give_way)
             return
-        lost = self._lease.renew()
-        if lost:
-            give_way({name: _taken_over(name, holder) for name, holder in lost.items()})
+        heard = self._lease.renew()
+        gone = {**heard.asked, **heard.lost}
+        if gone:
+            self._lease.release(give_way({name: _taken_over(name, holder) for name, holder in gone.items()}))
 
     def release(self) -> None:
         """Free the tables for the next run. A catalog that does not answer costs the end of this one a moment."""
@@ -93,7 +97,7 @@ class RunLease:
         with suppress(Exception):  # it runs out by itself
             self._lease.release()
 
-    def _take_late(self, give_way: Callable[[Mapping[str, LodeError]], None]) -> None:
+    def _take_late(self, give_way: GiveWay) -> None:
         try:
             self._lease.take(self._tables)
             self._trouble = None

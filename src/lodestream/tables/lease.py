@@ -21,7 +21,18 @@ TABLE = "lode.leases"
 PREFIX = "lode.lease."
 RENEW_SECONDS = 5.0
 LIMIT_SECONDS = 20.0
+# How long who takes over waits for the holder to end its batches: both at work would race, and either might lose.
+YIELD_SECONDS = 30.0
+_ASKED = "asked."
 _TRIES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """What a holder learns when it renews: tables that another run asks for, and those that one has taken."""
+
+    asked: Mapping[str, Holder]
+    lost: Mapping[str, Holder]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,36 +109,51 @@ class Lease:
         """Hold these tables. Raises `AlreadyRuns` when another run does, unless it is taken `over` from it.
 
         A holder whose process is seen to be dead is nobody. One of another machine has the time limit to show that it
-        lives: the wait ends at its next renewal, or when the limit has passed without one.
+        lives: the wait ends at its next renewal, or when the limit has passed without one. A holder that is to be
+        succeeded is asked, and given time to end its batches.
         """
         wanted = frozenset(tables)
         first_seen: dict[tuple[str, int], float] = {}
+        until = self._monotonic() + YIELD_SECONDS
+        if over and self._others(wanted):
+            self._write({_ASKED + name: self._me for name in wanted})
         while True:
-            others = self._others(wanted)
-            living = {name: one for name, one in others.items() if not over and not one.process.gone}
-            if not living:
-                if self._write(dict.fromkeys(wanted, self._beaten())) and self._kept(wanted):
-                    self._held = wanted
+            living = {name: one for name, one in self._others(wanted).items() if not one.process.gone}
+            if not living or (over and self._monotonic() > until):
+                if self._take(wanted):
                     return
-                continue
-            self._wait_or_refuse(living, first_seen)
+            elif over:
+                self._sleep(0.5)
+            else:
+                self._wait_or_refuse(living, first_seen)
 
-    def renew(self) -> dict[str, Holder]:
-        """Say that we live. Tables that another run has taken over meanwhile, with that run: they are ours no more."""
+    def renew(self) -> Renewal:
+        """Say that we live. What another run has taken is ours no more; what one asks for is to be released soon."""
         lost = self._others(self._held)
         self._held -= lost.keys()
         if self._held:
             self._write(dict.fromkeys(self._held, self._beaten()))
-        return lost
+        asking = self._others(_ASKED + name for name in self._held)
+        asked = {name.removeprefix(_ASKED): one for name, one in asking.items() if not one.process.gone}
+        return Renewal(asked, lost)
 
-    def release(self) -> None:
-        if not self._held:
+    def release(self, tables: Iterable[str] | None = None) -> None:
+        """Free these tables for others, or all that are held."""
+        given = self._held if tables is None else self._held.intersection(tables)
+        if not given:
             return
         pages = self._book.read()
-        mine = {name for name in self._held if name in pages and pages[name].run == self._me.run}
-        self._held = frozenset()
+        mine = {name for name in given if name in pages and pages[name].run == self._me.run}
+        self._held -= given
         if mine:
             self._write(dict.fromkeys(mine))
+
+    def _take(self, wanted: frozenset[str]) -> bool:
+        changes: dict[str, Holder | None] = {_ASKED + name: None for name in wanted}
+        if not self._write({**changes, **dict.fromkeys(wanted, self._beaten())}) or not self._kept(wanted):
+            return False
+        self._held = wanted
+        return True
 
     def _others(self, wanted: Iterable[str]) -> dict[str, Holder]:
         pages = self._book.read()

@@ -48,7 +48,7 @@ def test_a_lease_whose_table_was_dropped_is_written_again(lake: Any) -> None:
     lease = Lease(book(lake), "first")
     lease.take(["silver.a"])
     lake.spark.sql(f"DROP TABLE lode.{TABLE}")
-    assert lease.renew() == {}
+    assert lease.renew().lost == {}
     assert book(lake).read()["silver.a"].run == "first"
 
 

@@ -32,6 +32,6 @@ def test_a_lease_on_postgres_has_one_holder(database: Postgres, spark: SparkSess
     first.take(["silver.a"], over=True)
     with pytest.raises(AlreadyRuns, match="run first on"):
         Lease(other, "second").take(["silver.a"])
-    assert first.renew() == {}
+    assert first.renew().lost == {}
     first.release()
     assert other.read() == {}

@@ -24,12 +24,15 @@ class Shared:
         self.version = 0
         self.now = 1_000_000.0
         self.meanwhile: list[Lease] = []
+        self.gives_way = True
 
     def sleep(self, seconds: float) -> None:
         before, self.now = self.now, self.now + seconds
         if before // RENEW_SECONDS != self.now // RENEW_SECONDS:
             for lease in self.meanwhile:
-                lease.renew()
+                asked = lease.renew().asked
+                if self.gives_way:
+                    lease.release(asked)
 
     def lease(self, run: str, process: ProcessId | None = None, *, skew: float = 0.0) -> Lease:
         return Lease(
@@ -87,8 +90,8 @@ def test_two_drivers_share_a_pipeline_by_its_tables(shared: Shared) -> None:
     first, second = shared.lease("first"), shared.lease("second")
     first.take(["bronze.a"])
     second.take(["silver.a"])
-    assert first.renew() == {}
-    assert second.renew() == {}
+    assert not first.renew().lost
+    assert not second.renew().lost
     assert {name: one.run for name, one in shared.pages.items()} == {"bronze.a": "first", "silver.a": "second"}
 
 
@@ -135,15 +138,40 @@ def test_a_wrong_clock_ends_no_run_that_lives(shared: Shared, skew: float) -> No
         shared.lease("second").take(["silver.a"])
 
 
-def test_who_is_told_to_takes_over_and_the_other_learns_it(shared: Shared) -> None:
+def test_who_is_told_to_takes_over_when_the_other_has_ended_its_batch(shared: Shared) -> None:
+    """Both at work would race, and the one that takes over might be the one that loses."""
+    first, second = shared.lease("first"), shared.lease("second")
+    first.take(["silver.a", "gold.b"])
+    shared.meanwhile.append(first)
+    began = shared.now
+    second.take(["gold.b"], over=True)
+    assert 0 < shared.now - began <= RENEW_SECONDS + 1, "it waited until the first had let go"
+    assert first.held == {"silver.a"}
+    renewed = first.renew()
+    assert (renewed.asked, renewed.lost) == ({}, {})
+    assert {name: one.run for name, one in shared.pages.items()} == {"silver.a": "first", "gold.b": "second"}
+
+
+def test_a_run_that_hangs_is_taken_over_and_learns_it_when_it_wakes(shared: Shared) -> None:
     first, second = shared.lease("first"), shared.lease("second")
     first.take(["silver.a", "gold.b"])
     second.take(["gold.b"], over=True)
-    lost = first.renew()
+    lost = first.renew().lost
     assert {name: one.run for name, one in lost.items()} == {"gold.b": "second"}
     assert first.held == {"silver.a"}
     first.release()
     assert {name: one.run for name, one in shared.pages.items()} == {"gold.b": "second"}
+
+
+def test_nobody_gives_way_to_an_heir_that_has_died(shared: Shared) -> None:
+    first, second = shared.lease("first"), shared.lease("second", dead_process())
+    first.take(["silver.a"])
+    shared.gives_way = False
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(second, "_sleep", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            second.take(["silver.a"], over=True)
+    assert first.renew().asked == {}
 
 
 def test_a_released_table_is_free(shared: Shared) -> None:
