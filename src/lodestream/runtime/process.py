@@ -25,7 +25,12 @@ class ProcessId:
 
     @classmethod
     def own(cls) -> ProcessId:
-        return cls(platform.node(), _machine(), os.getpid(), _began(os.getpid()))
+        return cls.of(os.getpid())
+
+    @classmethod
+    def of(cls, pid: int) -> ProcessId:
+        """A process of this machine that lives."""
+        return cls(platform.node(), _machine(), pid, _began(pid))
 
     @property
     def near(self) -> bool:
@@ -49,9 +54,8 @@ class ProcessId:
 def _began(pid: int) -> float:
     """Clock ticks since the machine began, where it tells: a clock that is set anew must not make a process another."""
     try:
-        return float(
-            Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[19]
-        )
+        told = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        return float(told.rpartition(")")[2].split()[19])
     except (OSError, IndexError, ValueError):
         return float(psutil.Process(pid).create_time())
 

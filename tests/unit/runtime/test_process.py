@@ -21,9 +21,7 @@ def test_this_process_lives() -> None:
 
 def test_a_process_ends_with_its_life_and_not_when_its_parent_notices() -> None:
     process = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
-    own = ProcessId.own()
-    began = float(open(f"/proc/{process.pid}/stat").read().rpartition(")")[2].split()[19])  # noqa: SIM115, PTH123
-    child = replace(own, pid=process.pid, began=began)
+    child = ProcessId.of(process.pid)
     assert not child.gone
     process.kill()
     deadline = time.monotonic() + 5
