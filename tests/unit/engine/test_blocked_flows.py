@@ -245,3 +245,23 @@ def test_a_table_that_was_taken_over_stops_and_the_others_go_on(pipeline: Pipeli
     thread.join(5)
     assert not thread.is_alive(), "no table is left"
     assert {event.fields["error"] for event in read_events(pipeline.folder, name="batch.refused")} == {"AlreadyRuns"}
+
+
+def test_a_table_that_is_taken_over_during_its_batch_ends_after_it_and_alone(pipeline: Pipeline) -> None:
+    began, go_on = threading.Event(), threading.Event()
+
+    def slow(rows: int) -> None:
+        began.set()
+        go_on.wait(5)
+
+    pipeline.add("bronze", [], polled=0.01)
+    pipeline.add("gold", [], polled=0.01).step = slow  # type: ignore[method-assign, assignment]
+    driver, thread = background(pipeline, workers=2)
+    began.wait(5)
+    assert driver.give_way({"gold": AlreadyRuns("gold was taken over")}) == [], "its batch is under way"
+    go_on.set()
+    until(lambda: pipeline.runners[1].state == "stopped")
+    assert driver.give_way({"gold": AlreadyRuns("gold was taken over")}) == ["gold"]
+    before = len(pipeline.diary)
+    until(lambda: len(pipeline.diary) > before + 3)
+    end(pipeline, thread)
