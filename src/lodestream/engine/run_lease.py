@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from lodestream.config import Config
 from lodestream.errors import AlreadyRuns, LodeError
 from lodestream.observe.events import EventLog
-from lodestream.tables.inspect import Inspector
+from lodestream.runtime.catalogs import has_local_files
+from lodestream.tables.heads import heads_of
 from lodestream.tables.lake import Lake
 from lodestream.tables.lease import TABLE, Holder, Lease, pages_of, refuse_second
 from lodestream.tables.lease_book import IcebergLeaseBook
@@ -31,11 +34,26 @@ def refuse_early(config: Config, tables: Sequence[str]) -> None:
     if _OFF:
         return
     try:
-        view = Inspector(config).look(TABLE)
-    except LodeError:
+        properties = _properties(config)
+    except (LodeError, OSError, ValueError, KeyError):
         return
-    if view is not None:
-        refuse_second(pages_of(view.table.properties), tables, time.time())
+    refuse_second(pages_of(properties), tables, time.time())
+
+
+def _properties(config: Config) -> Mapping[str, str]:
+    """Of the table of leases. Where catalog and tables are local files, in a millisecond: every start waits for it."""
+    heads = heads_of(config)
+    if heads is not None:
+        location = (heads.look() or {}).get(TABLE)
+        if location is None:
+            return {}
+        if has_local_files(config):
+            stored = json.loads(Path(location.removeprefix("file:")).read_text(encoding="utf-8"))
+            return dict(stored["properties"])
+    from lodestream.tables.inspect import Inspector
+
+    view = Inspector(config).look(TABLE)
+    return dict(view.table.properties) if view is not None else {}
 
 
 class RunLease:
