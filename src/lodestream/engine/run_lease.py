@@ -35,7 +35,7 @@ def refuse_early(config: Config, tables: Sequence[str]) -> None:
         return
     try:
         properties = _properties(config)
-    except (LodeError, OSError, ValueError, KeyError):
+    except (LodeError, OSError, ValueError, KeyError, TypeError):
         return
     refuse_second(pages_of(properties), tables, time.time())
 
