@@ -16,6 +16,7 @@ LodeError
     ├── ContractViolation        rows break the contract beyond its limit
     ├── RuntimeMissing           Java, a jar, memory or disk is not there
     ├── AnotherWriter            a second run advanced the table
+    │   └── AlreadyRuns          another driver holds the lease of the table
     ├── NotOurTable              data without positions
     ├── TableGone                the table itself was dropped while a run kept it
     ├── AuditFailed              the staged snapshot does not add up
@@ -173,6 +174,21 @@ class AnotherWriter(Final):
     """A second run advanced the table."""
 
     exit_code = 5
+
+
+class AlreadyRuns(AnotherWriter):
+    """Another driver holds the lease of a table. `holder`: its run, host, pid and since when."""
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        why: str | None = None,
+        fix: str | None = None,
+        holder: dict[str, object] | None = None,
+    ) -> None:
+        super().__init__(what, why=why, fix=fix)
+        self.holder = holder or {}
 
 
 class NotOurTable(Final):

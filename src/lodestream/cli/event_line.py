@@ -10,10 +10,15 @@ from rich.text import Text
 
 from lodestream.observe.events import Event
 
+_STOPS = ("flow.stopped", "flow.blocked")
 _STYLES = {
     "batch.published": "green",
     "flow.retry": "yellow",
     "flow.stopped": "bold red",
+    "flow.blocked": "bold red",
+    "flow.paused": "yellow",
+    "definition.changed": "yellow",
+    "lease.missing": "yellow",
     "batch.refused": "bold red",
     "gap.accepted": "yellow",
     "contract.unreadable": "yellow",
@@ -36,6 +41,11 @@ def _said(event: Event) -> str:
     fields = event.fields
     if event.name == "batch.published":
         return f" {_batch(fields)}"
+    if event.name == "flow.retry":
+        again = f"; try {fields.get('tries', 1)}, again in {fields.get('pause_s', 0):.1f} s"
+        return f" {fields.get('error')}: {str(fields['what']).splitlines()[-1]}{again}"
+    if event.name == "definition.changed":
+        return f" {fields['file']}: {fields['fix']}"
     if "what" in fields:
         # A table's name may stand in the message too; the first line is enough here.
         return f" {fields.get('error')}: {str(fields['what']).splitlines()[-1]}{_because(event)}"
@@ -50,7 +60,7 @@ def _said(event: Event) -> str:
 def _because(event: Event) -> str:
     """A stop is read at once, and by whoever has only this line of it."""
     why = str(event.fields.get("why") or "").strip()
-    return f" ({shorten(why.splitlines()[0], 300)})" if why and event.name == "flow.stopped" else ""
+    return f" ({shorten(why.splitlines()[0], 300)})" if why and event.name in _STOPS else ""
 
 
 def _listed(fields: Any) -> str:

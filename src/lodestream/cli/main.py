@@ -17,6 +17,7 @@ from lodestream.cli.commands.dead import dead
 from lodestream.cli.commands.demo import demo
 from lodestream.cli.commands.doctor import doctor
 from lodestream.cli.commands.events import events
+from lodestream.cli.commands.flow import flow
 from lodestream.cli.commands.init import init
 from lodestream.cli.commands.plan import plan
 from lodestream.cli.commands.run import run
@@ -33,7 +34,7 @@ Exit codes:
   2   wrong usage, configuration or declaration
   3   Java, a jar, memory or disk is missing
   4   rows break the contract, or a batch does not add up
-  5   another writer has the table
+  5   another run keeps the table, or has advanced it
   6   a source is not the one we were reading
   7   a Gold table differs from its query
   8   a Gold table could not be verified
@@ -53,7 +54,7 @@ def lode() -> None:
     """Bronze, Silver and Gold tables that keep themselves current, seconds behind Kafka."""
 
 
-for _command in (init, plan, run, status, events, changes, verify, dead, broker, demo, doctor, completion):
+for _command in (init, plan, run, flow, status, events, changes, verify, dead, broker, demo, doctor, completion):
     lode.add_command(_command)
 
 

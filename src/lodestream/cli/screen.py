@@ -14,7 +14,7 @@ from typing import Any
 from rich.console import Console, RenderableType
 
 from lodestream.cli.progress import PlainProgress, RichProgress
-from lodestream.errors import LodeError
+from lodestream.errors import AlreadyRuns, LodeError
 from lodestream.runtime.progress import Progress, SilentProgress
 
 
@@ -89,6 +89,8 @@ def error_json(error: LodeError) -> dict[str, Any]:
         "fix": error.fix,
         "exit_code": error.exit_code,
     }
+    if isinstance(error, AlreadyRuns):
+        shown["holder"] = error.holder
     problems = getattr(error, "problems", ())
     if problems:
         shown["problems"] = [to_json(one) if isinstance(one, LodeError) else str(one) for one in problems]

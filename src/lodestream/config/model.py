@@ -74,6 +74,7 @@ class EngineConfig:
     max_batch_rows: int = option(500_000, "Most rows in one batch.", "integer", least=1)
     poll: float = option(0.1, "Pause between looks at an idle source.", "duration", least=0.01)
     retry_for: float = option(600.0, "How long a transient error is retried before the flow stops.", "duration")
+    retry_once_for: float = option(60.0, "The same with `--once`, for which a person waits.", "duration")
     retry_wait: float = option(15.0, "Longest pause between two retries.", "duration", least=0.01)
 
 

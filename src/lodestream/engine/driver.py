@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from lodestream.engine.runner import Runner
-from lodestream.errors import AnotherWriter
+from lodestream.errors import AlreadyRuns, AnotherWriter, LodeError
 from lodestream.flows.flow import Published
 
 # How long a batch may go on after the run was asked to stop, before it is abandoned.
@@ -51,12 +51,6 @@ class Driver:
             return 0.0
         return time.monotonic() - self._worked
 
-    def wake(self, name: str) -> None:
-        """A flow has something to do that no input tells it."""
-        with self._changed:
-            self._runners[name].wake()
-            self._changed.notify_all()
-
     def run(self) -> None:
         threads = [threading.Thread(target=self._work, name=f"lode-{n}", daemon=True) for n in range(self._workers)]
         for thread in threads:
@@ -67,6 +61,26 @@ class Driver:
         with self._changed:
             self._changed.notify_all()
         self._join(threads)
+
+    def wake(self, names: Iterable[str]) -> None:
+        """Something that these flows read was changed, by whomever, or they have something else to do."""
+        with self._changed:
+            for name in names:
+                if name in self._runners:
+                    self._runners[name].wake()
+            self._changed.notify_all()
+
+    def tell(self, name: str, what: Callable[[Runner], None]) -> None:
+        """Change one flow's course (pause, resume, restart): the loop must not look at it meanwhile."""
+        with self._changed:
+            what(self._runners[name])
+            self._changed.notify_all()
+
+    def give_way(self, lost: Mapping[str, LodeError]) -> list[str]:
+        """These tables are kept by another run from now on; answers those whose flow is not at work any more."""
+        for name, error in lost.items():
+            self.tell(name, lambda runner, error=error: runner.lose(error))  # type: ignore[misc]
+        return [name for name in lost if self._runners[name].ended]
 
     def _join(self, threads: Sequence[threading.Thread]) -> None:
         deadline = time.monotonic() + _GRACE
@@ -93,8 +107,8 @@ class Driver:
         with self._changed:
             while not self._over():
                 now = time.monotonic()
-                idle = [r for r in self._runners.values() if r.state in ("waiting", "retrying")]
-                due = [r for r in idle if r.due <= now]
+                idle = [r for r in self._runners.values() if r.state in ("waiting", "retrying", "blocked")]
+                due = [r for r in idle if r.is_due(now)]
                 if due:
                     chosen = max(due, key=lambda r: (r.depth, -r.due))
                     chosen.state = "running"
@@ -108,7 +122,7 @@ class Driver:
         runner.settle()
         if published is not None:
             self._worked = time.monotonic()
-        if isinstance(runner.error, AnotherWriter):
+        if isinstance(runner.error, AnotherWriter) and not isinstance(runner.error, AlreadyRuns):
             # Another driver keeps this pipeline: going on with the other tables would only lose more races.
             self._stop.set()
         # After a failure, too: the batch may have been published and its answer lost.

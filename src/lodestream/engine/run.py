@@ -5,18 +5,23 @@ from __future__ import annotations
 import os
 import random
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 from pyspark.sql import SparkSession
 
+from lodestream.config import EngineConfig
+from lodestream.engine.attended import Attended
 from lodestream.engine.build import Builder, new_run
 from lodestream.engine.driver import Driver
 from lodestream.engine.event_table import EventTable
 from lodestream.engine.failures import Backoff
 from lodestream.engine.gold_plans import refuse_unprovable
 from lodestream.engine.project import Project
+from lodestream.engine.remedy import Remedy, files_of
+from lodestream.engine.run_lease import RunLease, refuse_early
 from lodestream.engine.runner import FlowEnd, Runner
 from lodestream.engine.scrub import Schedule, Scrubber
 from lodestream.engine.sizing import Sizer
@@ -58,48 +63,74 @@ def run_pipeline(
     only: Sequence[str] = (),
     accept_gaps: Sequence[str] = (),
     adopt: Sequence[str] = (),
+    take_over: bool = False,
     progress: Progress | None = None,
     on_event: Callable[[Event], None] | None = None,
     stop: threading.Event | None = None,
     spark: SparkSession | None = None,
 ) -> RunEnd:
-    """Run until `stop` is set, everything is caught up (`once`), or nothing can go on."""
+    """Run until `stop` is set, everything is caught up (`once`), or nothing can go on.
+
+    Raises `AlreadyRuns` when another driver keeps one of the tables, unless it is to be taken over.
+    """
     progress = progress or SilentProgress()
     stop = stop or threading.Event()
     graph = project.graph.select(only) if only else project.graph
     decided = Decisions(_named(graph, accept_gaps), _named(graph, adopt))
     refuse_unprovable(project)
+    if not take_over:
+        refuse_early(project.config, graph.names)
     bootstrap = _bootstrap(project, graph, progress)
     spark = spark or start_session(project.config, app_name=f"lode-{project.pipeline.name}", progress=progress)
     _warm_up(spark, graph)
     run = new_run()
-    events = EventLog(events_folder(project.config.state_dir), run, on_event)
-    events.emit("run.started", pipeline=project.pipeline.name, tables=list(graph.names), once=once, pid=os.getpid())
-    builder = Builder(project, spark, run, bootstrap)
-    runners = _runners(project, graph, builder, events, once, decided)
-    driver = Driver(
-        runners,
-        {name: graph.readers(name) for name in graph.names},
-        workers=_workers(project),
-        once=once,
-        stop=stop,
-        abandon=spark.sparkContext.cancelAllJobs,
-    )
-    table = EventTable(spark, project.config.catalog.name, events)
-    table.start()
-    scrubber = None if once else _scrubber(project, graph, builder, spark, runners, driver, events)
+    lease = RunLease(project.config, spark, run, graph.names)
+    lease.begin(over=take_over)
     try:
-        driver.run()
+        events = EventLog(events_folder(project.config.state_dir), run, on_event)
+        builder = Builder(project, spark, run, bootstrap)
+        runners = _runners(project, graph, builder, events, once, decided)
+        with progress.step("Asking who keeps the tables"):
+            lease.taken()
+        events.emit("run.started", pipeline=project.pipeline.name, tables=list(graph.names), once=once, pid=os.getpid())
+        lease.report(events)
+        driver = Driver(
+            runners,
+            {name: graph.readers(name) for name in graph.names},
+            workers=_workers(project),
+            once=once,
+            stop=stop,
+            abandon=spark.sparkContext.cancelAllJobs,
+        )
+        table = EventTable(spark, project.config.catalog.name, events)
+        table.start()
+        attended = Attended(project, graph, run, runners, driver, lease, events, once=once)
+        scrubber = None if once else _scrubber(project, graph, builder, spark, runners, driver, events)
+        try:
+            with attended, _patience(progress, once, len(runners)):
+                driver.run()
+        finally:
+            if scrubber is not None:
+                scrubber.close()
+            for runner in runners:
+                runner.flow.close()
     finally:
-        if scrubber is not None:
-            scrubber.close()
-        for runner in runners:
-            runner.flow.close()
+        lease.release()
     end = RunEnd(run, _reason(runners, once, stop), {runner.name: runner.end() for runner in runners})
     events.emit("run.ended", reason=end.reason, exit_code=end.exit_code)
     table.close()
     events.close()
     return end
+
+
+@contextmanager
+def _patience(progress: Progress, once: bool, tables: int) -> Iterator[None]:
+    """A person waits for the end of a run with --once: something moves all the while."""
+    if not once:
+        yield
+        return
+    with progress.step(f"Bringing {tables} tables up to date"):
+        yield
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +154,12 @@ def _runners(
         upstream = [name for name in graph.inputs(table.name) if name in graph]
         runner = Runner(
             builder.flow(table),
+            remedy=None if once else Remedy(files_of(table)),
+            remake=partial(builder.flow, table),
             depth=len(graph.upstream(table.name)),
             polled=_poll(graph, table.name, config.poll, bool(upstream)),
             sizer=Sizer(config.target if not once else max(config.target, 10.0), config.max_batch_rows),
-            backoff=Backoff(config.retry_wait, config.retry_for),
+            backoff=Backoff(config.retry_wait, retry_limit(config, once=once)),
             events=events,
             accept_gap=table.name in decided.gaps,
             adopt=table.name in decided.adopted,
@@ -163,6 +196,11 @@ def _scrubber(
     scrubber = Scrubber(schedule, verify, flows, driver, events, cancel)
     scrubber.start()
     return scrubber
+
+
+def retry_limit(config: EngineConfig, *, once: bool) -> float:
+    """How long a passing trouble is retried: a person waits for the end of a run with --once."""
+    return min(config.retry_for, config.retry_once_for) if once else config.retry_for
 
 
 def _poll(graph: Graph, name: str, interval: float, has_upstream: bool) -> float | None:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 from lodestream.engine.failures import Backoff, explain
+from lodestream.engine.remedy import LOOK_SECONDS, Remedy
 from lodestream.engine.sizing import Sizer
 from lodestream.errors import AnotherWriter, LodeError, NotOurTable, SourceChanged, Transient
 from lodestream.flows.flow import Flow, Published
 from lodestream.observe.events import EventLog
 
-State = Literal["waiting", "running", "retrying", "stopped", "done"]
+State = Literal["waiting", "running", "retrying", "blocked", "paused", "stopped", "done"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,10 @@ class Runner:
         accept_gap: bool = False,
         adopt: bool = False,
         paced: bool = True,
+        remedy: Remedy | None = None,
+        remake: Callable[[], Flow] | None = None,
     ) -> None:
+        """Without a `remedy` every final error stops the flow for good; `remake` gives it anew, for a restart."""
         self.flow = flow
         self.name = flow.name
         self.depth = depth
@@ -63,6 +68,11 @@ class Runner:
         self._outcome: State = "waiting"
         self._again = False
         self.recovered = False
+        self.committed = -math.inf
+        self._remedy = remedy
+        self._remake = remake
+        self._renew = self._pause = False
+        self._taken: LodeError | None = None
 
     @property
     def ended(self) -> bool:
@@ -74,6 +84,44 @@ class Runner:
         if self.state == "waiting":
             self.due = self._not_before()
 
+    def is_due(self, now: float) -> bool:
+        if self.state not in ("waiting", "retrying", "blocked") or self.due > now:
+            return False
+        if self.state != "blocked" or self._renew or self._remedy is None or self._remedy.worth_a_try():
+            return True
+        self.due = now + LOOK_SECONDS
+        return False
+
+    def looked_since(self, moment: float) -> bool:
+        """Whether the flow has looked at its inputs after that moment."""
+        return self._began >= moment
+
+    def pause(self) -> None:
+        """No further batch until `resume`; the one under way may end."""
+        if self.state == "running":
+            self._pause = True
+        else:
+            self._paused()
+
+    def resume(self) -> None:
+        self._pause = False
+        if self.state == "paused":
+            self.state, self.due = "waiting", time.monotonic()
+            self._events.emit("flow.resumed", self.name, reason="asked to")
+
+    def restart(self) -> None:
+        """Begin anew, as a new run would, whatever stopped the flow; the batch under way may end."""
+        self._renew, self._pause = self._remake is not None, False
+        if self.state != "running":
+            self.state, self.due = "waiting", time.monotonic()
+
+    def lose(self, error: LodeError) -> None:
+        """Another run keeps the table now."""
+        if self.state == "running":
+            self._taken = error
+        elif not self.ended:
+            self._give_way(error)
+
     def turn(self) -> Published | None:
         """One batch, or none. Never raises: what went wrong becomes the runner's state.
 
@@ -82,6 +130,7 @@ class Runner:
         self._woken = self.recovered = self._again = False
         self._began = time.monotonic()
         try:
+            self._begin_anew()
             published = self._step()
         except Exception as error:
             self._failed(error)
@@ -91,6 +140,7 @@ class Runner:
                 self._events.emit(event, self.name, **facts)
         self.recovered = self._backoff.tries > 0
         self._backoff.succeeded()
+        self._unblocked()
         self._outcome = "waiting"
         if published is None:
             self.due = math.inf if self._polled is None else time.monotonic() + self._polled
@@ -102,7 +152,13 @@ class Runner:
     def settle(self) -> None:
         """Take the state that the turn ended in; called by the driver, which decides alone who runs."""
         self.state = self._outcome
-        if self.state == "waiting" and (self._woken or self._again):
+        if self._taken is not None:
+            self._give_way(self._taken)
+        elif self._renew:
+            self.state, self.due = "waiting", time.monotonic()
+        elif self._pause and not self.ended:
+            self._paused()
+        elif self.state == "waiting" and (self._woken or self._again):
             self.due = self._not_before()
 
     def finish(self, reason: str) -> None:
@@ -133,6 +189,7 @@ class Runner:
 
     def _succeeded(self, published: Published) -> None:
         self._last = self._began
+        self.committed = time.monotonic()
         self.batches += 1
         self.rows += published.rows.get("out", 0)
         self._sizer.learn(published.rows.get("in", 0), published.seconds["total"])
@@ -153,7 +210,9 @@ class Runner:
         error = self.flow.explain(raw) or explain(raw, self.name)
         pause = self._backoff.failed() if isinstance(error, Transient) else None
         facts = {"error": type(error).__name__, "what": error.what, "why": error.why, "fix": error.fix}
-        if pause is None:
+        if pause is None and self._blocks(error):
+            self._block(error, {**facts, **_trace(raw, error)})
+        elif pause is None:
             self._outcome, self.error = "stopped", error
             event = "batch.refused" if isinstance(error, AnotherWriter) else "flow.stopped"
             self._events.emit(event, self.name, **facts, **_trace(raw, error))
@@ -161,6 +220,47 @@ class Runner:
             self._outcome = "retrying"
             self.due = time.monotonic() + pause
             self._events.emit("flow.retry", self.name, **facts, tries=self._backoff.tries, pause_s=round(pause, 3))
+
+    def _blocks(self, error: LodeError) -> bool:
+        return self._remedy is not None and self._remedy.helps(error)
+
+    def _block(self, error: LodeError, facts: dict[str, str | None]) -> None:
+        """The same trouble is told once, however often it is met again."""
+        before, self.error = self.error, error
+        self._outcome = "blocked"
+        self.due = time.monotonic() + LOOK_SECONDS
+        if self._remedy is not None:
+            self._remedy.wait(error)
+        if before is None or (type(before), before.what, before.why) != (type(error), error.what, error.why):
+            self._events.emit("flow.blocked", self.name, **facts)
+
+    def _unblocked(self) -> None:
+        if self.error is not None:
+            self._events.emit("flow.resumed", self.name, reason="what had stopped it is right again")
+            self.error, self.recovered = None, True
+        if self._remedy is not None:
+            self._remedy.succeeded()
+
+    def _begin_anew(self) -> None:
+        """A flow that was blocked reads its files anew as well: its contract may have been what was wrong."""
+        if self._remake is None or not (self._renew or self.error is not None):
+            return
+        renewed, self._renew = self._renew, False
+        before, self.flow = self.flow, self._remake()
+        before.close()
+        if renewed:
+            self.error = None
+            self._backoff.succeeded()
+            self._events.emit("flow.restarted", self.name)
+
+    def _paused(self) -> None:
+        self._pause = False
+        self.state = "paused"
+        self._events.emit("flow.paused", self.name)
+
+    def _give_way(self, error: LodeError) -> None:
+        self._taken, self.error, self.state = None, error, "stopped"
+        self._events.emit("batch.refused", self.name, error=type(error).__name__, what=error.what, why=error.why)
 
     def _not_before(self) -> float:
         """Now, or when the table's own cadence allows it."""

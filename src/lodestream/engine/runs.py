@@ -18,6 +18,7 @@ _STATES = {
     "flow.retry": "retrying",
     "flow.stopped": "stopped",
     "batch.refused": "stopped",
+    "flow.blocked": "blocked",
     "flow.paused": "paused",
 }
 

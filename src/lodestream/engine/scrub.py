@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
@@ -36,7 +36,7 @@ class Driving(Protocol):
 
     def idle_for(self) -> float: ...
 
-    def wake(self, name: str) -> None: ...
+    def wake(self, names: Iterable[str]) -> None: ...
 
 
 class Repairable(Protocol):
@@ -206,7 +206,7 @@ class Scrubber:
             self._rebuilt.add(name)
             self._flows[name].rebuild_next()
             self._schedule.again(name)  # what was rebuilt is verified too
-            self._driver.wake(name)
+            self._driver.wake([name])
 
     def _say_postponed(self, name: str) -> None:
         """Once an interval: a driver that is never idle never verifies, and that must not go unnoticed."""

@@ -12,7 +12,6 @@ from lodestream.errors import ConfigError, DeclarationError, LodeError, Transien
 from lodestream.pipeline import Table
 from lodestream.recovery.verify.result import UNVERIFIABLE, Interrupted, Verification
 from lodestream.runtime.progress import Progress, SilentProgress
-from lodestream.tables.inspect import Inspector
 
 if TYPE_CHECKING:
     from lodestream.engine.build import Builder
@@ -36,6 +35,8 @@ def verify_tables(
 def _verified(
     project: Project, chosen: Sequence[Table], keys: int | None, seed: int, progress: Progress
 ) -> Iterator[Verification]:
+    from lodestream.tables.inspect import Inspector  # a start of `lode run` does not wait for it
+
     inspector = Inspector(project.config)
     builder: Builder | None = None
     for table in chosen:

@@ -21,6 +21,8 @@ log = logging.getLogger("lodestream.events")
 FEW = ".few"
 _MANY = ("batch.published",)
 _LAST_BYTES = 256 * 1024
+# Somebody should look: a flow makes no progress, and the log says so at the level that wakes people.
+ALERTS = ("flow.blocked", "flow.stopped", "batch.refused")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ class EventLog:
         with self._lock:
             self._write(event)
             self._unread.append(event)
-        log.info("%s", event.line())
+        log.log(logging.ERROR if name in ALERTS else logging.INFO, "%s", event.line())
         if self._listener:
             self._listener(event)
         return event

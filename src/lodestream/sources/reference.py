@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from lodestream.errors import SourceGap
+from lodestream.errors import SourceUnreadable
 from lodestream.pipeline import Files
 from lodestream.sources.source import Position, Source
 
@@ -36,8 +36,10 @@ class ReferenceFile(Source):
         try:
             return {"file": self.path.name, "sha256": self._digest(), **self._by}
         except OSError as error:
-            raise SourceGap(
-                f"reference file {self.path} cannot be read", why=str(error), fix="restore the file, or fix its path"
+            raise SourceUnreadable(
+                f"reference file {self.path} cannot be read",
+                why=str(error),
+                fix="put the file back; readers still see the rows before, and the next good version is taken at once",
             ) from error
 
     def start(self, latest: Position) -> Position:

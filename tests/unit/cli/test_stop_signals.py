@@ -43,3 +43,11 @@ def test_the_handlers_of_before_come_back():
     with StopSignals():
         assert signal.getsignal(signal.SIGINT) != before[0]
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+
+
+def test_ctrl_c_is_told_from_a_supervisor():
+    for number, interrupted in ((signal.SIGINT, True), (signal.SIGTERM, False)):
+        with StopSignals() as signals:
+            signals.running = True
+            heard(number)
+            assert signals.interrupted is interrupted

@@ -59,6 +59,9 @@ class ScriptedFlow:
     def explain(self, error: Exception) -> None:
         return None
 
+    def close(self) -> None:
+        self._diary.append(f"{self.name} closed")
+
 
 class Pipeline:
     """A chain of scripted flows in a driver."""
@@ -254,7 +257,7 @@ def test_a_flow_is_woken_by_name_without_news_from_its_inputs(pipeline: Pipeline
     pipeline.add("bronze", [], polled=60.0)
     pipeline.add("gold", [None, published("gold")])
     driver = Driver(pipeline.runners, {"bronze": ["gold"]}, workers=1, once=False, stop=pipeline.stop)
-    timers = [threading.Timer(0.2, driver.wake, ["gold"]), threading.Timer(0.5, pipeline.stop.set)]
+    timers = [threading.Timer(0.2, driver.wake, [["gold"]]), threading.Timer(0.5, pipeline.stop.set)]
     for timer in timers:
         timer.start()
     driver.run()

@@ -6,7 +6,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -27,8 +27,8 @@ class ScriptedDriver:
     def idle_for(self) -> float:
         return self.idle
 
-    def wake(self, name: str) -> None:
-        self.woken.append(name)
+    def wake(self, names: Iterable[str]) -> None:
+        self.woken.extend(names)
 
 
 class ScriptedFlow:

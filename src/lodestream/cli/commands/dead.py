@@ -16,6 +16,7 @@ from lodestream.cli.dead_screen import (
     nothing_to_replay,
     replayed_text,
 )
+from lodestream.cli.library_logs import keep_library_logs
 from lodestream.errors import ConfigError
 from lodestream.recovery.choice import STATES, Choice, State, check_letters, parse_moment
 
@@ -139,6 +140,7 @@ def replay(call: Call, table: str, letters: tuple[str, ...], dry_run: bool, **fi
     from lodestream.engine import dead_letters, open_project, replay_dead
 
     choice, project = _choice(letters, filters), open_project(call.config)
+    keep_library_logs(call.config, events_shown=False)
     there = dead_letters(project, table, choice, ("open", "pending"))
     if not any(one.states["open"] for one in there):
         from lodestream.recovery.replay import Replayed
@@ -173,5 +175,6 @@ def discard(
     choice = _choice(letters, filters)
     if choice.everything and not everything:
         raise ConfigError("this would discard every open letter", fix="give ids or a filter, or say --all")
+    keep_library_logs(call.config, events_shown=False)
     count = discard_dead(open_project(call.config), table, choice, note=note, progress=call.screen.progress())
     call.screen.show({"table": table, "discarded": count}, f"{count:,} letters discarded")

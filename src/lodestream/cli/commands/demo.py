@@ -15,6 +15,7 @@ from lodestream.cli.commands.run import show_failures
 from lodestream.cli.commands.status import status_table
 from lodestream.cli.demo_screen import DemoScreen
 from lodestream.cli.event_line import event_line
+from lodestream.cli.library_logs import keep_library_logs
 from lodestream.cli.look_around import look_around
 from lodestream.cli.stop_signals import StopSignals
 
@@ -51,6 +52,7 @@ def demo(call: Call, once: bool, events: int, rate: float, seed: int, keep: Path
     once = once or call.json  # a program wants one result
     pace: dict[str, Any] = {"events": events} if once else {"rate": rate}
     with PeakMemory() as memory, Demo.started(folder, call.screen.progress(), clock, seed=seed, **pace) as started:
+        keep_library_logs(started.project.config, events_shown=True)
         if once:
             return _once(call, started, memory)
         return _live(call, started, memory, rate)

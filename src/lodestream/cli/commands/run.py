@@ -9,7 +9,8 @@ from rich.text import Text
 
 from lodestream.cli.call import Call, LodeCommand, pass_call
 from lodestream.cli.event_line import event_line
-from lodestream.cli.failure import error_text
+from lodestream.cli.failure import STOPPED, error_text
+from lodestream.cli.library_logs import keep_library_logs
 from lodestream.cli.screen import error_json, print_json, to_json
 from lodestream.cli.stop_signals import StopSignals
 from lodestream.observe.events import Event
@@ -25,18 +26,31 @@ if TYPE_CHECKING:
         "lode run --once --json",
         "lode run --only 'silver.*' --only gold.daily_summary",
         "lode run --once --accept-gap bronze.trips_raw",
+        "lode run --take-over",
     ),
 )
 @click.option("--once", is_flag=True, help="Bring every table up to date, then exit.")
 @click.option("--only", multiple=True, metavar="PATTERN", help="Only these tables; may be given several times.")
 @click.option("--accept-gap", multiple=True, metavar="TABLE", help="Go on over a gap in this table's source.")
 @click.option("--adopt", multiple=True, metavar="TABLE", help="Take over this table, which holds rows of another's.")
+@click.option("--take-over", is_flag=True, help="End the run that keeps these tables now, and go on in its place.")
 @pass_call
-def run(call: Call, once: bool, only: tuple[str, ...], accept_gap: tuple[str, ...], adopt: tuple[str, ...]) -> int:
-    """Run the pipeline until Ctrl-C, or once."""
+def run(
+    call: Call,
+    once: bool,
+    only: tuple[str, ...],
+    accept_gap: tuple[str, ...],
+    adopt: tuple[str, ...],
+    take_over: bool,
+) -> int:
+    """Run the pipeline until Ctrl-C, or once.
+
+    While another run keeps one of the tables this one says so and exits with 5. `lode flow` speaks to a run.
+    """
     from lodestream.engine import open_project, run_pipeline
 
     project = open_project(call.config)
+    keep_library_logs(call.config, events_shown=not call.quiet)
 
     def tell(event: Event) -> None:
         signals.running = True
@@ -49,6 +63,7 @@ def run(call: Call, once: bool, only: tuple[str, ...], accept_gap: tuple[str, ..
             only=only,
             accept_gaps=accept_gap,
             adopt=adopt,
+            take_over=take_over,
             progress=call.screen.progress(),
             on_event=tell,
             stop=signals.stop,
@@ -57,8 +72,9 @@ def run(call: Call, once: bool, only: tuple[str, ...], accept_gap: tuple[str, ..
         Text(f"{table}: {flow.reason}, {flow.batches:,} batches, {flow.rows:,} rows")
         for table, flow in end.flows.items()
     ]
-    call.screen.show({**to_json(end), "exit_code": end.exit_code}, *lines, Text(f"run ended: {end.reason}"))
-    return end.exit_code if call.json else show_failures(call, end)
+    code = end.exit_code or (STOPPED if signals.interrupted else 0)
+    call.screen.show({**to_json(end), "exit_code": code}, *lines, Text(f"run ended: {end.reason}"))
+    return code if call.json else show_failures(call, end) or code
 
 
 def show_failures(call: Call, end: RunEnd) -> int:

@@ -38,7 +38,7 @@ def checked(
         seen = judged.agg(*counts).collect()[0]
     except Exception as error:
         # Some failures of a task come as they are, others as errors of PySpark.
-        raise _unreadable(table, file, error) from error
+        raise unreadable(table, file, error) from error
     reasons = _reasons(judged) if seen["refused"] else {}
     doubled = {taken(one): int(seen[f"u_{one}"]) for one in alone}
     if keys:
@@ -55,11 +55,12 @@ def _reasons(judged: DataFrame) -> dict[str, int]:
     return {row["reason"]: row["count"] for row in told.orderBy(col("count").desc(), "reason").limit(_MOST).collect()}
 
 
-def _unreadable(table: str, file: str, error: Exception) -> SourceUnreadable:
+def unreadable(table: str, file: str, error: Exception) -> SourceUnreadable:
     lines = [line.strip() for line in str(error).splitlines()]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     return SourceUnreadable(
         f"{table}: {file} cannot be read",
         why=(causes or lines)[-1 if causes else 0],
-        fix="correct the file, or the columns that are declared for it; readers still see the rows before",
+        fix="correct the file, or the columns that are declared for it; readers still see the rows before, and the "
+        "next good version is taken by itself",
     )

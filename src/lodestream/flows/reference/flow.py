@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 
 from lodestream.contracts import Contract
-from lodestream.errors import DeclarationError
+from lodestream.errors import DeclarationError, LodeError
 from lodestream.flows.flow import Batch, Flow, Span
 from lodestream.flows.keyed.history_rows import CURRENT, FROM, TO
-from lodestream.flows.reference.check import checked
+from lodestream.flows.reference.check import checked, unreadable
 from lodestream.flows.reference.history import MOMENTS, as_dated, as_loaded, history_ddl, last_of_each
 from lodestream.flows.shape import ddl_of
 from lodestream.pipeline import Table
 from lodestream.sources.reference import ReferenceFile
 from lodestream.tables.iceberg import IcebergStore
 from lodestream.tables.lake import Lake
+
+# Spark's names for a file that is not of its format.
+_UNREAD = ("CANNOT_READ_FILE", "FAILED_READ_FILE", "MALFORMED_RECORD")
 
 
 class ReferenceFlow(Flow):
@@ -47,6 +51,14 @@ class ReferenceFlow(Flow):
         else:
             rows = last_of_each(rows, self._keys, sequence)
         return _Reload(self, rows, span.rows)
+
+    def explain(self, error: Exception) -> LodeError | None:
+        """Columns that are gone, another type of one, a file that is none: told as what is wrong with the file."""
+        known = super().explain(error)
+        if known is not None or isinstance(error, LodeError):
+            return known
+        of_file = isinstance(error, AnalysisException) or any(said in str(error) for said in _UNREAD)
+        return unreadable(self.name, self._file.path.name, error) if of_file else None
 
     @property
     def _keys(self) -> tuple[str, ...]:

@@ -1,0 +1,71 @@
+"""Everything that a run does beside its flows: it hears commands, sees edits and foreign commits, renews its lease."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lodestream.engine.attendant import Attendant, Duty
+from lodestream.engine.control import ControlDesk
+from lodestream.engine.definitions import DefinitionWatch
+from lodestream.engine.driver import Driver
+from lodestream.engine.flow_control import FlowDesk
+from lodestream.engine.input_watch import LOOK_SECONDS, InputWatch, Keeper
+from lodestream.engine.project import Project
+from lodestream.engine.run_lease import RunLease
+from lodestream.engine.runner import Runner
+from lodestream.observe.events import EventLog
+from lodestream.pipeline import Graph
+from lodestream.tables.feed import feed_of
+from lodestream.tables.heads import heads_of
+from lodestream.tables.lease import RENEW_SECONDS
+
+
+class Attended:
+    """Begins and ends with the block."""
+
+    def __init__(
+        self,
+        project: Project,
+        graph: Graph,
+        run: str,
+        runners: list[Runner],
+        driver: Driver,
+        lease: RunLease,
+        events: EventLog,
+        *,
+        once: bool,
+    ) -> None:
+        watch = InputWatch(heads_of(project.config), _inputs(graph), _keepers(runners))
+        definitions = DefinitionWatch(project)
+        flows = FlowDesk(run, runners, driver)
+        self._desk = ControlDesk(project.config.state_dir, run, graph.names, flows.answer)
+        duties = [Duty("control", 0.2, self._desk.attend), Duty("files", 1.0, lambda: definitions.look(events))]
+        if not once:
+            duties.append(Duty("inputs", LOOK_SECONDS, lambda: driver.wake(watch.look())))
+        # Apart from the others: a catalog may keep one waiting for as long as it likes.
+        renewal = Duty("lease", RENEW_SECONDS, lambda: lease.renew(driver.give_way))
+        self._attendants = (Attendant(*duties), Attendant(renewal))
+
+    def __enter__(self) -> None:
+        self._desk.open()
+        for attendant in self._attendants:
+            attendant.start()
+
+    def __exit__(self, *_: object) -> None:
+        for attendant in self._attendants:
+            attendant.close()
+        self._desk.close()
+
+
+def _inputs(graph: Graph) -> dict[str, list[str]]:
+    """What each flow reads; a keyed table is read through its feed."""
+    return {
+        name: [one for given in graph.inputs(name) for one in (given, feed_of(given))]
+        for name in graph.names
+        if graph.inputs(name)
+    }
+
+
+def _keepers(runners: Sequence[Runner]) -> dict[str, Keeper]:
+    found = {runner.name: runner for runner in runners}
+    return {**found, **{feed_of(name): runner for name, runner in found.items()}}

@@ -1,0 +1,126 @@
+"""`lode flow`: what a driver's flows are doing, and how to pause, resume or restart one of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lodestream.config import nearest
+from lodestream.engine.control import NothingRuns, RunningDriver, Word, running_drivers
+from lodestream.engine.project import Project
+from lodestream.errors import ConfigError
+
+if TYPE_CHECKING:
+    from lodestream.engine.driver import Driver
+    from lodestream.engine.runner import Runner
+
+
+@dataclass(frozen=True, slots=True)
+class FlowState:
+    """One flow of a living driver."""
+
+    table: str
+    state: str
+    run: str
+    batches: int
+    rows: int
+    error: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What came of a word to one flow."""
+
+    table: str
+    word: str
+    run: str
+    state: str
+    said: str
+
+
+class FlowDesk:
+    """Answers for the flows of one driver."""
+
+    def __init__(self, run: str, runners: list[Runner], driver: Driver) -> None:
+        self._run = run
+        self._runners = {runner.name: runner for runner in runners}
+        self._driver = driver
+
+    def answer(self, word: Word, table: str | None) -> Any:
+        if word == "list":
+            return [self._state(runner) for runner in self._runners.values()]
+        runner = self._runners.get(table or "")
+        if runner is None or word not in _SAID:
+            return {"state": "unknown", "said": f"this run keeps no {table}, or does not know how to {word}"}
+        before = runner.state
+        refused = _refused(word, before)
+        if refused is None:
+            self._driver.tell(runner.name, lambda one: getattr(one, word)())
+        return {"state": runner.state, "said": refused or _SAID[word].get(before, _SAID[word][""])}
+
+    def _state(self, runner: Runner) -> dict[str, Any]:
+        error = runner.error
+        told = {"name": type(error).__name__, "what": error.what, "why": error.why, "fix": error.fix} if error else None
+        counts = {"batches": runner.batches, "rows": runner.rows}
+        return {"table": runner.name, "state": runner.state, "run": self._run, **counts, "error": told}
+
+
+_SAID: dict[str, dict[str, str]] = {
+    "pause": {"": "paused", "running": "pauses after the batch under way", "paused": "was paused already"},
+    "resume": {"": "was not paused", "paused": "goes on", "running": "goes on"},
+    "restart": {"": "begins anew", "running": "begins anew after the batch under way"},
+}
+
+
+def _refused(word: Word, state: str) -> str | None:
+    if state == "done":
+        return "has caught up and ended: the run is one with --once"
+    if state == "stopped" and word != "restart":
+        return "has stopped: `lode flow restart` begins it anew"
+    return None
+
+
+def list_flows(project: Project) -> list[FlowState]:
+    """Every flow of every driver of the project that lives on this machine."""
+    drivers = _drivers(project)
+    return [FlowState(**one) for driver in drivers for one in driver.ask("list")]
+
+
+def tell_flow(project: Project, word: Word, table: str) -> Told:
+    """Pause, resume or restart the flow that keeps a table."""
+    name = _named(project, table)
+    drivers = _drivers(project)
+    keeper = next((one for one in drivers if name in one.tables), None)
+    if keeper is None:
+        raise NothingRuns(
+            f"no run keeps {name}",
+            why="; ".join(f"run {one.run} keeps {', '.join(one.tables)}" for one in drivers),
+            fix=f"start one: `lode run --only {name}`",
+        )
+    answer = keeper.ask(word, name)
+    return Told(name, word, keeper.run, answer["state"], answer["said"])
+
+
+def _drivers(project: Project) -> list[RunningDriver]:
+    found = running_drivers(project.config.state_dir)
+    if not found:
+        raise NothingRuns(
+            f"nothing runs in {project.config.root}",
+            why="no `lode run` of this project lives on this machine",
+            fix="start it: `lode run`",
+        )
+    return found
+
+
+def _named(project: Project, table: str) -> str:
+    """The declared table; the tier may be left out when one table has that name."""
+    names = [one.name for one in project.graph]
+    found = [name for name in names if table in (name, name.partition(".")[2])]
+    if len(found) != 1:
+        close = nearest(table, names)
+        raise ConfigError(
+            f"{table} is no table of this pipeline" if not found else f"{table} may be {' or '.join(found)}",
+            why=f"the tables are {', '.join(names)}",
+            fix=f"did you mean {close}?" if close else "`lode plan` shows every table",
+        )
+    return found[0]
