@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from lodestream.engine.project import Project, contract_of
 from lodestream.errors import CatalogUnavailable, DeclarationError
-from lodestream.pipeline import Files, Finding, Table, parse_partition
+from lodestream.pipeline import Files, Finding, Location, Table, parse_partition
 from lodestream.pipeline.gold.choose import choose
 from lodestream.pipeline.gold.plan import STATE_COLUMN, InputInfo
 
@@ -34,6 +34,19 @@ def forced_findings(project: Project) -> list[Finding]:
     return found
 
 
+def unkept_findings(project: Project) -> list[Finding]:
+    """A query that no strategy can keep, a full refresh neither: such as two columns of one name."""
+    found = []
+    for table in project.graph:
+        if table.tier == "gold" and table.strategy is None:
+            way, why, fix = gold_way(project, table)
+            if way == REFUSED:
+                place = Location(str(table.sql_path), 1) if table.sql_path else table.location
+                what = f"{table.name} cannot be kept as declared"
+                found.append(Finding("error", table.name, what, why, fix or "correct the query", place))
+    return found
+
+
 def refuse_unprovable(project: Project) -> None:
     for one in forced_findings(project):
         raise DeclarationError(one.message, why=one.why, fix=one.fix, file=one.location.file, line=one.location.line)
@@ -57,7 +70,11 @@ def _query(project: Project, table: Table) -> Way:
     try:
         plan = choose(table.sql or "", infos, table.strategy)
     except DeclarationError as error:
-        return REFUSED, error.why or error.what, error.fix
+        return (
+            REFUSED,
+            f"{error.what}: {error.why}" if table.strategy is None and error.why else error.why or error.what,
+            error.fix,
+        )
     return plan.strategy, plan.reason, plan.cheaper
 
 

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from lodestream.engine.gold_plans import forced_findings, gold_way
+from lodestream.engine.checks import static_findings
+from lodestream.engine.gold_plans import forced_findings, gold_way, unkept_findings
 from lodestream.engine.keyed import keyed, silver_way
 from lodestream.engine.project import Project, contract_of
 from lodestream.engine.promises import Look, promise_findings, stored_properties
-from lodestream.engine.stored_tables import stored_columns, stored_findings
+from lodestream.engine.stored_tables import answering, stored_columns, stored_findings
 from lodestream.engine.unfit import unfit
 from lodestream.pipeline import Files, Finding, Graph, Kafka, Table, lint
 
@@ -52,9 +53,11 @@ def make_plan(project: Project, look: Look | None = None) -> Plan:
     """`look` shows the stored tables' properties; without it they are read from the catalog, by Python alone."""
     tables = tuple(_planned(project, table) for table in project.graph)
     promises = promise_findings(project, look or stored_properties(project.config))
-    stored = stored_findings(project, stored_columns(project.config))
-    found = (*forced_findings(project), *_unenforceable(project), *stored, *promises, *lint(project.graph))
-    return Plan(project.pipeline.name, tables, found)
+    columns = stored_columns(project.config)
+    stored = stored_findings(project, columns)
+    found = [*static_findings(project, answering(columns)), *forced_findings(project), *unkept_findings(project)]
+    found += [*_unenforceable(project), *stored, *promises, *lint(project.graph)]
+    return Plan(project.pipeline.name, tables, tuple(sorted(found, key=lambda finding: finding.severity)))
 
 
 def _unenforceable(project: Project) -> Iterator[Finding]:
