@@ -5,7 +5,7 @@ Each finding is something that a run would stop on, or lose every row to. What i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from lodestream.config import nearest
 from lodestream.contracts import Contract, Field
@@ -21,13 +21,17 @@ from lodestream.pipeline.query_check import Columns, Problem, check_expression, 
 _SPARK_ONLY = ("interval", "void", "time", "timestamp_ltz", "geometry", "geography", "collate")
 
 
-def static_findings(project: Project, stored: Stored | None = None) -> list[Finding]:
-    """Every mistake that declarations, contracts and queries show, in the order of the graph."""
+def static_findings(project: Project, stored: Stored | None = None, judged: Collection[str] = ()) -> list[Finding]:
+    """Every mistake that declarations, contracts and queries show, in the order of the graph.
+
+    The queries of the tables in `judged` are left out: Spark itself has read them.
+    """
     known = known_tables(project, stored)
     found: list[Finding] = []
     for table in project.graph:
         about = known[table.name]
-        for check in (_decoding, _schema, _query, _options, _conditions, _fulfilled, _dropped, _refused):
+        checks = (_decoding, _schema, _options, _conditions, _fulfilled, _dropped, _refused)
+        for check in checks if table.name in judged else (_query, *checks):
             found += check(project, table, about)
     return found
 

@@ -12,6 +12,9 @@ Positions = Mapping[str, Any]
 PREFIX = "lode."
 # The note of a batch that leaves the positions as they are, such as a replay of dead letters.
 GUEST = "guest"
+# The note that says which code of a Silver table made the rows of a batch, and which definition those of a Gold table.
+CODE = "code"
+DEFINITION = "definition"
 
 
 @dataclass(frozen=True, slots=True)
