@@ -10,12 +10,20 @@ from pyspark.errors import PySparkException
 
 from lodestream.config import nearest
 from lodestream.engine.checks import place_of
-from lodestream.errors import LodeError
+from lodestream.errors import LodeError, UserCodeError
 from lodestream.pipeline import Finding, Location, Table
 from lodestream.pipeline.query_check import near_function
 
 _PLACE = re.compile(r"line (\d+),? pos(?:ition)? (\d+)", re.IGNORECASE)
 _NAMED = re.compile(r"`((?:[^`]|``)*)`")
+# Mistakes that a query or function can have, and that we have not made for it.
+_USERS_FAULT = (
+    "UNRESOLVED_COLUMN",
+    "UNRESOLVED_FIELD",
+    "UNRESOLVED_ROUTINE",
+    "MISSING_AGGREGATION",
+    "DATATYPE_MISMATCH",
+)
 _OURS = Path(__file__).parents[1]
 
 
@@ -37,6 +45,18 @@ def blamed(table: Table, error: Exception) -> Finding:
         "correct the function: it is called with DataFrames that have columns and no rows",
         _raised_at(table, cause),
     )
+
+
+def refused_code(table: Table, error: Exception) -> UserCodeError | None:
+    """What a run says when Spark refuses the user's own words; None when they are not at fault."""
+    spark = _spark_error(error)
+    if isinstance(error, LodeError) or spark is None or not _condition(spark).startswith(_USERS_FAULT):
+        return None
+    facts = {key: str(value) for key, value in (spark.getMessageParameters() or {}).items()}
+    if table.sql is not None and not _lines_at_fault(table, spark, facts):
+        return None  # words of ours: the query was rewritten wrongly
+    found = _of_spark(table, spark)
+    return UserCodeError(f"{found.location}: {found.message}", why=found.why, fix=found.fix)
 
 
 def _spark_error(error: BaseException | None) -> PySparkException | None:
@@ -104,7 +124,15 @@ def _query_line(table: Table, error: PySparkException, facts: dict[str, str]) ->
     """The line of the user's own text: what ran may have been spliced, so the words at fault are looked for there."""
     found = _PLACE.search(str(error))
     said = int(found[1]) if found else None
+    there = _lines_at_fault(table, error, facts)
+    if there:
+        return place_of(table, said if said in there else there[0])
     lines = (table.sql or "").splitlines()
+    return place_of(table, said if said is not None and said <= len(lines) else 1)
+
+
+def _lines_at_fault(table: Table, error: PySparkException, facts: dict[str, str]) -> list[int]:
+    lines = [line.partition("--")[0] for line in (table.sql or "").splitlines()]
     for words in _words_at_fault(error, facts):
         pattern = r"\W+".join(map(re.escape, re.findall(r"\w+", words)))
         there = [
@@ -113,8 +141,8 @@ def _query_line(table: Table, error: PySparkException, facts: dict[str, str]) ->
             if pattern and re.search(rf"(?<!\w){pattern}(?!\w)", line, re.IGNORECASE)
         ]
         if there:
-            return place_of(table, said if said in there else there[0])
-    return place_of(table, said if said is not None and said <= len(lines) else 1)
+            return there
+    return []
 
 
 def _words_at_fault(error: PySparkException, facts: dict[str, str]) -> list[str]:
