@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from lodestream.engine.project import Project, contract_of
 from lodestream.errors import CatalogUnavailable, DeclarationError
@@ -19,7 +19,7 @@ _SPARK_NAMES = {"long": "bigint", "timestamptz": "timestamp", "timestamp": "time
 
 def gold_way(project: Project, table: Table) -> Way:
     """The strategy, its reason, and what would make it cheaper."""
-    return _function(table) if table.sql is None else _query(project, table)
+    return _function(project, table) if table.sql is None else _query(project, table)
 
 
 def forced_findings(project: Project) -> list[Finding]:
@@ -52,12 +52,23 @@ def refuse_unprovable(project: Project) -> None:
         raise DeclarationError(one.message, why=one.why, fix=one.fix, file=one.location.file, line=one.location.line)
 
 
-def _function(table: Table) -> Way:
+def _function(project: Project, table: Table) -> Way:
     if table.strategy == "delta":
         return REFUSED, "a function does not show how a change adds up", "write it as a query, or give it keys="
     if table.strategy == "full" or not table.keys:
         return "full", "recomputed as a whole, because a function does not show which rows a change touches", None
+    without = [name for name in project.graph.streams(table.name) if not _carries(project, name, table.keys)]
+    if without:
+        why = f"{', '.join(without)} does not carry {', '.join(table.keys)}"
+        if table.strategy == "affected":
+            return REFUSED, why, 'give keys= that every followed input carries, or strategy="full"'
+        return "full", f"recomputed as a whole, because {why}", None
     return "affected", f"the rows with the {', '.join(table.keys)} of a change are recomputed, as declared", None
+
+
+def _carries(project: Project, name: str, keys: Sequence[str]) -> bool:
+    columns = known_columns(project, project.graph[name])
+    return not columns or set(keys) <= set(columns)
 
 
 def _query(project: Project, table: Table) -> Way:
