@@ -7,7 +7,6 @@ from base64 import b64encode
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
@@ -24,22 +23,36 @@ _MOST_REASONS = 5
 _MOST_BYTES = 4096
 
 
-def letters_table(found: Letters) -> Table:
+def letters_text(found: Letters) -> Text:
+    """Letters under what they have in common. Lines, not columns: they fold where the terminal ends."""
     counted = ", ".join(f"{count:,} {state}" for state, count in found.states.items())
-    title = Text(found.table, style="bold").append(f": {counted}", style="not bold")
-    shown = Table(box=None, pad_edge=False, header_style="bold", title=title, title_justify="left")
-    for name in ("id", "dead at", "batch", "from", "state"):
-        shown.add_column(name, no_wrap=True)
-    shown.add_column("reasons", overflow="fold", min_width=20)
-    for one in found.found:
-        state = Text(one.state, style=_STYLES[one.state])
-        batch = "" if one.batch is None else f"{one.batch:,}"
-        when = one.dead_at.astimezone().strftime("%m-%d %H:%M:%S")
-        shown.add_row(one.letter[:_ID], when, batch, _end_of(one.place), state, "; ".join(one.reasons))
+    text = Text(found.table, style="bold", overflow="fold").append(f": {counted}", style="not bold")
+    for group, count in sorted(found.groups.items(), key=lambda one: (-one[1], one[0])):
+        shown = [one for one in found.found if one.group == group]
+        text.append(f"\n{count:,}: ", style="bold").append(group, style="not bold")
+        for one in shown:
+            text.append("\n  ").append_text(_letter_line(one))
+        if shown and count > len(shown):
+            text.append(f"\n  and {count - len(shown):,} older", style="dim")
     if found.total > len(found.found):
-        shown.caption = f"the newest {len(found.found):,} of {found.total:,}; --limit shows more"
-        shown.caption_justify = "left"
-    return shown
+        text.append(f"\nthe newest {len(found.found):,} of {found.total:,}; --limit shows more", style="dim")
+    return text
+
+
+def _letter_line(one: Letter) -> Text:
+    when = one.dead_at.astimezone().strftime("%m-%d %H:%M:%S")
+    batch = "" if one.batch is None else f"batch {one.batch:,}"
+    told = "; ".join(filter(None, (_beyond(reason, one.group) for reason in one.reasons)))
+    line = Text(one.letter[:_ID], style="not bold")
+    for word in (when, batch, _end_of(one.place)):
+        line.append(f" {word}" if word else "")
+    return line.append(f" {one.state}", style=_STYLES[one.state]).append(f" {told}" if told else "")
+
+
+def _beyond(reason: str, group: str) -> str:
+    """What a reason says besides the group: mostly the value."""
+    common = next((part for part in group.split("; ") if reason.startswith(part)), None)
+    return reason if common is None else reason[len(common) :].removeprefix(": ")
 
 
 def nothing_found(choice: Choice, there: Sequence[Letters]) -> str:

@@ -14,7 +14,9 @@ from lodestream.contracts.model import Contract, Field, Rule
 from lodestream.contracts.moments import TEMPORAL
 from lodestream.contracts.types import Type, parse_type
 
-_RESERVED = re.compile(r"_(lode|weight)($|_)", re.I)
+# Beside the first two stand the columns that a batch carries while it is judged: one of them would be overwritten.
+_RESERVED = re.compile(r"_(lode|weight)($|_)|_(batch|error|reasons|filtered|warned)$", re.I)
+OURS = "names of the form _lode... and _weight..., _batch, _error, _reasons, _filtered and _warned are ours"
 
 
 def check(contract: Contract) -> list[Problem]:
@@ -31,6 +33,11 @@ def valid(contract: Contract, subject: str) -> Contract:
     if problems:
         raise refuse(problems, subject)
     return contract
+
+
+def reserved(name: str) -> bool:
+    """Whether a column may not have the name, because tables and batches have columns of ours beside the declared."""
+    return _RESERVED.match(name) is not None
 
 
 def _names(contract: Contract) -> Iterator[Problem]:
@@ -81,8 +88,8 @@ def _field(field: Field, path: str = "") -> Iterator[Problem]:
         yield Problem(f"{name!r} cannot be a column name", field.line, "a name is printable and not empty")
     if "${" in field.name:
         yield Problem(f"{name} cannot be a column name", field.line, "Spark replaces ${...} in every statement")
-    if _RESERVED.match(field.name):
-        yield Problem(f"the name {name} is reserved", field.line, "names of the form _lode... and _weight... are ours")
+    if reserved(field.name):
+        yield Problem(f"the name {name} is reserved", field.line, OURS)
     try:
         kind = parse_type(field.type)
     except ValueError as wrong:

@@ -12,6 +12,7 @@ from typing import Literal
 
 from lodestream.contracts.limit_changes import compare_limits
 from lodestream.contracts.model import Contract, Field, duration_text
+from lodestream.contracts.reading_changes import bent_values, taken_values
 from lodestream.contracts.rule_changes import compare_rules
 from lodestream.contracts.types import parse_type
 from lodestream.contracts.widening import element, members, relation
@@ -159,14 +160,11 @@ def _promise(path: str, kind: str, *, tightened: bool, what: str, old: str, seve
 
 
 def _meaning(path: str, old: Field, new: Field) -> Iterator[Change]:
-    """Changes under which equal bytes mean other values."""
-    for word in ("zone", "epoch"):
-        before, after = getattr(old.reading, word), getattr(new.reading, word)
-        if before != after and before is not None:
-            yield Change(path, word, f"{word} changed from {before} to {after}, so equal input gives other values",
-                         False, False, "breaking", "add a second column that is read the new way")  # fmt: skip
-    if new.reading.non_finite and not old.reading.non_finite:
-        yield Change(path, "loosened", "NaN and infinities may come", forward=False, severity="careful")
+    """Changes of what equal bytes mean, or of how values are shown."""
+    for kind, what in bent_values(old, new):
+        fix = "add a second column that is read the new way"
+        yield Change(path, kind, what, False, False, "breaking", fix)
+    yield from (_tuned(path, *tuned) for tuned in taken_values(old, new))
     if old.masking != new.masking:
         before, after = (str(masking) if masking else "not masked" for masking in (old.masking, new.masking))
         yield Change(path, "masking", f"masking changed from {before} to {after}", False, False, "breaking",

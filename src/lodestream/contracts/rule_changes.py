@@ -56,7 +56,16 @@ def _compare(old: str, new: str) -> tuple[bool, bool]:
 def _conjuncts(expression: str) -> frozenset[str]:
     tree = sqlglot.parse_one(expression, dialect="spark").unnest()
     parts = tree.flatten() if isinstance(tree, exp.And) else [tree]
-    return frozenset(part.unnest().sql(dialect="spark", normalize=True, comments=False).lower() for part in parts)
+    return frozenset(_spelt(part.unnest()) for part in parts)
+
+
+def _spelt(condition: exp.Expr) -> str:
+    """One spelling for all that Spark takes for the same: names in any case. Text in quotes means what it says."""
+    lowered = condition.copy()
+    for name in lowered.find_all(exp.Identifier):
+        name.set("this", name.this.lower())
+        name.set("quoted", False)
+    return lowered.sql(dialect="spark", comments=False)
 
 
 def _bounds(old: str, new: str) -> tuple[bool, bool] | None:

@@ -171,6 +171,7 @@ class Builder:
         return partial(decode_frame, codec=codec)
 
     def _gold(self, lake: Lake, table: Table) -> Flow:
+        self._enforceable(table)
         graph = self._project.graph
         inputs = [self._gold_input(lake, table, name) for name in graph.inputs(table.name)]
         ways = ways_of(graph, table.name)

@@ -13,7 +13,7 @@ from lodestream.contracts.compatibility import Change, changes, next_version
 from lodestream.engine.project import Project, contract_of
 from lodestream.errors import ContractError, DeclarationError, LodeError
 from lodestream.pipeline import Finding, Graph, Table
-from lodestream.pipeline.sql import parse_query
+from lodestream.pipeline.sql import read_query
 from lodestream.tables.promised import accept, promised
 
 # A table's properties by its name, or None when it does not exist.
@@ -172,7 +172,7 @@ def _columns(table: Table) -> frozenset[str] | None:
     """The columns that a query names, whichever of its inputs they come from: too many is safe, too few is not."""
     if table.sql is None:
         return None
-    tree = parse_query(table.sql, table.location)
-    if any(not isinstance(star.parent, exp.Count) for star in tree.find_all(exp.Star)):
+    tree = read_query(table.sql, table.location)
+    if tree is None or any(not isinstance(star.parent, exp.Count) for star in tree.find_all(exp.Star)):
         return None
     return frozenset(column.name.lower() for column in tree.find_all(exp.Column))

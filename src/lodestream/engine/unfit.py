@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from lodestream.contracts.check import OURS, reserved
+from lodestream.contracts.violations import hidden
 from lodestream.engine.keyed import changes_by_key, declared_keys, leaders_of
 from lodestream.engine.project import contract_of
 from lodestream.errors import DeclarationError
 from lodestream.pipeline import Graph, Table
-from lodestream.pipeline.location import declaration_error
+from lodestream.pipeline.location import Location, declaration_error
+from lodestream.pipeline.sql import query_outputs, read_query
 
 
 def unfit(graph: Graph, table: Table) -> DeclarationError | None:
     """Why the table cannot be as declared, and where that would work; None when it can."""
-    return _unique(graph, table) or _corrected(graph, table)
+    return _unique(graph, table) or _corrected(graph, table) or _masked(graph, table) or _named_like_ours(table)
 
 
 def _unique(graph: Graph, table: Table) -> DeclarationError | None:
@@ -43,3 +46,31 @@ def _corrected(graph: Graph, table: Table) -> DeclarationError | None:
         if graph[followed].tier == "bronze":
             fix = f"give {table.name} keys= and sequence_by=, and look it up in a second table that follows it"
     return declaration_error(table.location, what, why=why, fix=fix)
+
+
+def _masked(graph: Graph, table: Table) -> DeclarationError | None:
+    """Gold finds stored rows again by their values: hidden ones it would not find, and never correct."""
+    contract = contract_of(table) if table.tier == "gold" else None
+    columns = [field.name for field in contract.fields if hidden(field)] if contract else []
+    if not columns:
+        return None
+    return declaration_error(
+        table.location,
+        f"{table.name} cannot mask {', '.join(columns)}",
+        why="a Gold table is kept equal to its query, and a change finds the stored rows by their values",
+        fix=f"mask in the contract of {' or '.join(graph.inputs(table.name))}, where the values come in,"
+        f" and take lode.masking from {contract.title if contract else 'this contract'}",
+    )
+
+
+def _named_like_ours(table: Table) -> DeclarationError | None:
+    if table.tier != "gold" or table.sql is None:
+        return None
+    start = Location(str(table.sql_path), 1) if table.sql_path else table.location
+    tree = read_query(table.sql, start, inline=table.sql_path is None)
+    for name, line in query_outputs(tree) if tree is not None else ():
+        if reserved(name):
+            place = Location(start.file, line) if table.sql_path and line else start
+            what = f"{table.name} cannot have a column {name}"
+            return declaration_error(place, what, why=OURS, fix=f"give it another name: AS {name.strip('_')}")
+    return None

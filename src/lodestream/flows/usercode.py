@@ -11,6 +11,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from sqlglot import exp, parse_one
 
+from lodestream.contracts.check import OURS, reserved
 from lodestream.errors import UserCodeError
 from lodestream.pipeline import Table
 
@@ -40,7 +41,17 @@ def transform(
             f"{table.name}: {_where(table)} returned {type(result).__name__}, not a DataFrame",
             fix="return the DataFrame at the end of the function",
         )
+    _refuse_own_names(table, result)
     return _kept(table, result, carried)
+
+
+def _refuse_own_names(table: Table, rows: DataFrame) -> None:
+    """A query is checked when it is planned; what a function returns is known now."""
+    ours = [name for name in rows.columns if reserved(name)] if table.tier == "gold" else []
+    if ours:
+        raise UserCodeError(
+            f"{table.name}: {_where(table)} returns a column {', '.join(ours)}", why=OURS, fix="give it another name"
+        )
 
 
 def _kept(table: Table, rows: DataFrame, carried: tuple[str, str] | None) -> DataFrame:

@@ -20,7 +20,7 @@ from lodestream.pipeline.options import (
     table_options,
 )
 from lodestream.pipeline.sources import FileFormat, Files, Kafka, SourceDecl, Stream
-from lodestream.pipeline.sql import parse_query, query_inputs
+from lodestream.pipeline.sql import mentioned_inputs, query_inputs, read_query
 from lodestream.pipeline.table import Table, Tier, check_name
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -121,7 +121,8 @@ class Pipeline:
 
     def _add_query(self, tier: Derived, name: str, sql: str | Path, options: dict[str, Any], here: Location) -> Table:
         text, path = read_sql(sql, here)
-        found = query_inputs(parse_query(text, Location(str(path), 1) if path else here, inline=path is None))
+        tree = read_query(text, Location(str(path), 1) if path else here, inline=path is None)
+        found = query_inputs(tree) if tree is not None else mentioned_inputs(text)
         places = tuple(Location(str(path), one.line) if path else here for one in found)
         inputs = tuple(one.name for one in found)
         return self._add(

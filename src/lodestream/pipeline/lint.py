@@ -9,7 +9,7 @@ from typing import Literal
 from lodestream.pipeline.functions import function_aggregates
 from lodestream.pipeline.graph import Graph
 from lodestream.pipeline.location import Location
-from lodestream.pipeline.sql import parse_query, query_aggregates
+from lodestream.pipeline.sql import query_aggregates, read_query
 from lodestream.pipeline.table import TIERS, Table
 
 Severity = Literal["error", "warning"]
@@ -92,7 +92,8 @@ def silver_aggregates(_graph: Graph, table: Table) -> Iterator[Finding]:
     fix = f"keep the rows in {table.name} and aggregate in a Gold table that reads it"
     if table.sql is not None:
         start = Location(str(table.sql_path), 1) if table.sql_path else table.location
-        for one in query_aggregates(parse_query(table.sql, start, inline=table.sql_path is None))[:1]:
+        tree = read_query(table.sql, start, inline=table.sql_path is None)
+        for one in query_aggregates(tree)[:1] if tree is not None else ():
             place = Location(start.file, one.line) if table.sql_path and one.line else start
             yield Finding("error", table.name, f"{table.name} aggregates: {one.text}", why, fix, place)
     if table.function is not None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import sqlglot
@@ -13,10 +11,11 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.optimizer.scope import traverse_scope
 
+from lodestream.pipeline.gold.parsing import UnreadableError, parse
+from lodestream.pipeline.gold.statement import mentions
 from lodestream.pipeline.location import Location, declaration_error
 
 DIALECT = "spark"
-_WINDOW_CALL = "w_ndow"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +37,8 @@ class Aggregate:
 def parse_query(text: str, location: Location, *, inline: bool = False) -> exp.Query:
     """The one query in the text. Errors point at its line in its file, or at the call when it stands in Python."""
     try:
-        statements = [one for one in sqlglot.parse(_with_window_calls(text), dialect=DIALECT) if one is not None]
-    except SqlglotError as error:
+        statements = parse(text).trees
+    except UnreadableError as error:
         line, why = _explain(error)
         where = location if inline else Location(location.file, line)
         raise declaration_error(where, "the SQL does not parse", why=why, fix=f"correct line {line} of it") from error
@@ -52,6 +51,22 @@ def parse_query(text: str, location: Location, *, inline: bool = False) -> exp.Q
             fix="write one SELECT (WITH is fine); Lodestream creates and writes the table",
         )
     return statements[0]
+
+
+def read_query(text: str, location: Location, *, inline: bool = False) -> exp.Query | None:
+    """The query, or None when it names tables and only Spark can read the rest."""
+    try:
+        parse(text)
+    except UnreadableError:
+        if mentions(text):
+            return None
+    return parse_query(text, location, inline=inline)
+
+
+def mentioned_inputs(text: str) -> tuple[SqlInput, ...]:
+    """The tables of a query that only Spark can read."""
+    found = {name: text.count("\n", 0, place) + 1 for name, (place, _, _) in reversed(mentions(text))}
+    return tuple(SqlInput(name, line) for name, line in sorted(found.items(), key=lambda pair: pair[1]))
 
 
 def check_condition(text: object, location: Location, label: str) -> str:
@@ -81,20 +96,19 @@ def query_inputs(query: exp.Query) -> tuple[SqlInput, ...]:
 def query_aggregates(query: exp.Query) -> list[Aggregate]:
     """GROUP BY clauses and aggregate calls; a call over a window keeps its rows and is none."""
     return [
-        Aggregate(re.sub(f"(?i){_WINDOW_CALL}", "window", node.sql(dialect=DIALECT)), _line(node))
+        Aggregate(node.sql(dialect=DIALECT, normalize_functions=False), _line(node))
         for node in query.find_all(exp.Group, exp.AggFunc)
         if not isinstance(node.parent, exp.Window | exp.IgnoreNulls | exp.RespectNulls | exp.Filter)
         or not node.find_ancestor(exp.Window)
     ]
 
 
-def _with_window_calls(text: str) -> str:
-    """The text with a stand-in for the function window(), which sqlglot takes for the WINDOW clause."""
-    for token, following in pairwise(sqlglot.tokenize(text, dialect=DIALECT)):
-        if token.text.lower() == "window" and following.text == "(":
-            # As long as the word it replaces: lines and columns stay true.
-            text = text[: token.start] + _WINDOW_CALL + text[token.end + 1 :]
-    return text
+def query_outputs(query: exp.Query) -> list[tuple[str, int | None]]:
+    """The columns that a query names for its result, each with its line. A star names none."""
+    if isinstance(query, exp.SetOperation):
+        return query_outputs(query.left)
+    selected = query.selects if isinstance(query, exp.Select) else []
+    return [(one.alias_or_name, _line(one)) for one in selected if not one.is_star]
 
 
 def _tables(query: exp.Query) -> Iterator[Any]:
@@ -108,11 +122,12 @@ def _line(node: Any) -> int | None:
     return next((one.meta["line"] for one in node.walk() if "line" in one.meta), None)
 
 
-def _explain(error: SqlglotError) -> tuple[int, str]:
+def _explain(unreadable: UnreadableError) -> tuple[int, str]:
+    error = unreadable.__cause__
     if isinstance(error, ParseError) and error.errors:
         first = error.errors[0]
         near = f"{first['start_context'][-30:]}{first['highlight']}".split("\n")[-1].strip()
         # The parser names its own classes; the place is what helps.
         said = first["description"].split(" for <class")[0].replace("'this' missing", "an expression is missing")
         return int(first["line"]), f"{said}, at: {near}"
-    return 1, str(error).splitlines()[0]
+    return 1, str(unreadable)

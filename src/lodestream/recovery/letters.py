@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -16,7 +17,8 @@ from lodestream.tables.inspect import Inspector, TableView
 
 _CONTENT = ("key", "value", "headers")
 # Reasons that begin with what spoke, and go on with what it said.
-_NAMED = ("rule", "expect", "json", "csv", "avro", "protobuf", "debezium", "raised")
+_DECODERS = ("json", "csv", "avro", "protobuf", "debezium")
+_NAMED = ("rule", "expect", *_DECODERS, "raised")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,11 @@ class Letter:
     note: str | None = None
 
     @property
+    def group(self) -> str:
+        """What letters with the same trouble have in common: their reasons without the values behind them."""
+        return "; ".join(dict.fromkeys(map(_trouble, self.reasons))) or "no reason"
+
+    @property
     def place(self) -> str:
         if self.file is not None:
             return f"{self.file}:{self.row}"
@@ -52,13 +59,17 @@ class Letter:
 
 @dataclass(slots=True)
 class Letters:
-    """The chosen letters of one table, oldest first, and how many there are in all."""
+    """The chosen letters of one table, oldest first, and how many there are in all.
+
+    `reasons` counts each reason by itself, `groups` the letters that have the same ones.
+    """
 
     table: str
     found: list[Letter] = field(default_factory=list)
     total: int = 0
     states: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
+    groups: Counter[str] = field(default_factory=Counter)
 
 
 def read_letters(
@@ -80,6 +91,7 @@ def read_letters(
         gathered.total += 1
         gathered.states[one.state] += 1
         gathered.reasons.update({_kind(reason) for reason in one.reasons})
+        gathered.groups[one.group] += 1
         heapq.heappush(newest, (one.dead_at, one.letter, one))
         if choice.limit is not None and len(newest) > choice.limit:
             heapq.heappop(newest)
@@ -162,3 +174,9 @@ def _kind(reason: str) -> str:
     """A reason without the offending value behind it, to count by."""
     first, _, rest = reason.partition(": ")
     return f"{first}: {rest.partition(': ')[0]}" if first in _NAMED else first
+
+
+def _trouble(reason: str) -> str:
+    """The kind of a reason; a decoder says where in the bytes it stopped, and that differs from event to event."""
+    kind = _kind(reason)
+    return re.sub(r"\d+", "#", kind) if kind.startswith(tuple(f"{one}:" for one in _DECODERS)) else kind

@@ -68,6 +68,9 @@ class KeyedChanges(TableInput):
             return plain(self._lake.whole(self.name)).limit(0)
         return plain(self._lake.whole(self.name, self._state(to).id))
 
+    def shape(self, to: Position) -> object:
+        return (to["uuid"], None if to["snapshot"] is None else self._state(to).schema_id)
+
     def rows_at(self, to: Position) -> int:
         return 0 if to["snapshot"] is None else self._state(to).total_rows
 

@@ -57,6 +57,11 @@ class TableInput(Source):
         """The rows as of a position, as a query sees them: without the hidden state of a Gold table."""
         return self._lake.whole(self.name, to["snapshot"]).drop(STATE_COLUMN)
 
+    def shape(self, to: Position) -> object:
+        """Changes whenever the columns that `now` gives may have changed."""
+        snapshot = self._loaded().snapshot(to["snapshot"]) if to["snapshot"] is not None else None
+        return (to["uuid"], snapshot.schema_id if snapshot else None)
+
     def rows_at(self, to: Position) -> int:
         """About how many rows `now` gives."""
         snapshot = self._loaded().snapshot(to["snapshot"])

@@ -24,6 +24,7 @@ class Snapshot:
     operation: str
     timestamp_ms: int
     summary: Mapping[str, str] = field(repr=False)
+    schema_id: int | None = None
 
     @property
     def added_rows(self) -> int:

@@ -109,6 +109,45 @@ def test_the_list_reads_like_a_table(lode, shop):
     assert "json: malformed at byte 2" in ended.out
 
 
+def test_letters_are_grouped_by_what_is_wrong_with_them(lode, shop):
+    more = [letter(name, 4, f"rule: amount is positive: -{n}") for n, name in enumerate("defg")]
+    more += [letter(name, 4, f"json: malformed at byte {n}") for n, name in enumerate("hi")]
+    shop.refuse(4, *more, letter("j", 4, "amount is null", reasons=["amount is null", "region is null"]))
+    lines = lode("--project", shop.folder, "dead", "list").out.splitlines()
+    heads = [line for line in lines if not line.startswith(" ")]
+    assert heads == [
+        "silver.orders: 9 open",
+        "4: rule: amount is positive",
+        "3: json: malformed at byte #",
+        "1: amount is null",
+        "1: amount is null; region is null",
+    ]
+    assert lines[2].startswith("  dddddddd ")
+    assert lines[2].endswith(" batch 4 orders/0@100 open -0")
+    few = lode("--project", shop.folder, "dead", "list", "--limit", "2").out
+    assert "4: rule: amount is positive" in few, "the groups are those of all letters"
+    assert "the newest 2 of 9; --limit shows more" in few
+    groups = lode("--project", shop.folder, "dead", "list", "--json").json["tables"][0]["groups"]
+    assert groups["rule: amount is positive"] == 4
+
+
+@pytest.mark.parametrize("width", [20, 40, 80, 200])
+def test_the_list_fits_any_terminal(shop, width):
+    from rich.console import Console
+
+    from lodestream.cli.dead_screen import letters_text
+    from lodestream.engine import dead_letters, open_project
+    from lodestream.recovery.choice import Choice
+
+    shop.refuse(4, letter("d", 4, "rule: " + "a_long_name_without_any_space_in_it" * 3))
+    (found,) = dead_letters(open_project(load_config(shop.folder)), "silver.orders", Choice(limit=50))
+    with (console := Console(width=width, force_terminal=True, color_system=None)).capture() as captured:
+        console.print(letters_text(found))
+    lines = captured.get().splitlines()
+    assert max(map(len, lines)) <= width
+    assert "".join("".join(lines).split()).count("a_long_name_without_any_space_in_it") == 3
+
+
 def test_reasons_are_listed_however_long_the_way_to_the_file_is(lode, shop):
     way = f"/data/{'far/' * 20}orders.json"
     shop.refuse(4, letter("d", 4, "region is null", topic=None, partition=None, offset=None, file=way, row=7))

@@ -111,6 +111,27 @@ def test_changes_of_a_contract_are_told_in_one_line(lode, project):
     assert "field.unknown silver.orders note, tip in 1,200 rows" in text
 
 
+def test_events_of_a_table_that_is_not_there_name_those_that_are(lode, project):
+    log = EventLog(events_folder(project / ".lode"), "r1")
+    log.emit("batch.published", "silver.orders", batch=1, rows={"out": 1}, ms={"total": 1.0})
+    log.emit("batch.published", "silver.gone", batch=1, rows={"out": 1}, ms={"total": 1.0})
+    log.close()
+    ended = lode("--project", project, "events", "--table", "silver.oders")
+    assert ended.code == 2
+    assert 'there is no table "silver.oders"' in ended.err
+    assert "the nearest name first: silver.orders, " in ended.err
+    assert "gold.daily_revenue" in ended.err
+    assert "silver.gone" in ended.err
+    assert "did you mean silver.orders?" in ended.err
+    for name in ("orders", "silver.orders", "silver.gone"):
+        assert len(lode("--project", project, "events", "--table", name, "--json").json["events"]) == 1
+    quiet = lode("--project", project, "events", "--table", "daily_revenue")
+    assert (quiet.code, quiet.out) == (0, "")
+    assert "no events of gold.daily_revenue" in quiet.err
+    (project / "pipeline.py").write_text("this is no Python\n")
+    assert lode("--project", project, "events", "--table", "gone").code == 0
+
+
 def test_events_without_any_say_so(lode, project):
     ended = lode("--project", project, "events")
     assert (ended.code, ended.out) == (0, "")

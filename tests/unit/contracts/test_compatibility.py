@@ -101,6 +101,7 @@ def rule(expression: str, action: str = "quarantine", threshold: Threshold | Non
         (rule("fare >= 0", "warn"), False, True),
         (rule("fare >= 0", "fail"), False, False),
         (rule("fare >= 0", threshold=Threshold(5.0)), False, False),
+        (rule("fare >= 0 AND flag = 'Y'"), True, False),
         (replace(BASE, rules=()), False, True),
         (replace(BASE, rules=(*BASE.rules, Rule("some seats", "seats > 0"))), True, False),
         (replace(BASE, rules=(*BASE.rules, Rule("some seats", "seats > 0", "warn"))), False, False),
@@ -113,6 +114,15 @@ def test_a_changed_rule_says_which_rows_it_moves(new: Contract, tightened: bool,
 
 def test_spelling_of_a_rule_is_no_change() -> None:
     assert changes(BASE, rule("(FARE  >= 0) -- the same")) == ()
+
+
+def test_a_literal_in_other_case_is_another_rule() -> None:
+    old, new = rule("flag = 'Y'"), rule("FLAG = 'y'")
+    (change,) = changes(old, new)
+    assert (change.kind, change.backward, change.forward) == ("rule", False, False)
+    assert changes(old, rule("`Flag` = 'Y'")) == ()
+    (parsed,) = changes(rule("to_date(id, 'MM') > '1'"), rule("to_date(id, 'mm') > '1'"))
+    assert parsed.kind == "rule"
 
 
 def test_equal_contracts_have_no_changes() -> None:
@@ -132,11 +142,49 @@ def test_the_expand_step_of_a_rename_is_safe() -> None:
     assert only(both).severity == "safe"
 
 
-def test_a_zone_that_changes_bends_values() -> None:
-    old = plus(Field("at", "timestamp", reading=Reading(zone="UTC")))
-    new = plus(Field("at", "timestamp", reading=Reading(zone="Europe/Paris")))
+BENT = [
+    # kind, type, the field's reading or source before and after
+    ("zone", "timestamp", Reading(zone="UTC"), Reading(zone="Europe/Paris")),
+    ("zone", "date", Reading(epoch="ms"), Reading(epoch="ms", zone="Europe/Paris")),
+    ("epoch", "timestamp", Reading(epoch="s"), Reading(epoch="ms")),
+    ("format", "date", Reading(format="dd/MM/yyyy"), Reading(format="MM/dd/yyyy")),
+    ("format", "date", Reading(), Reading(format="yyyy-dd-MM")),
+    ("format", "date", Reading(format="yyyy-dd-MM"), Reading()),
+]
+
+
+@pytest.mark.parametrize(("kind", "type_name", "before", "after"), BENT)
+def test_equal_input_that_gives_other_values_breaks(kind: str, type_name: str, before: Reading, after: Reading) -> None:
+    old, new = plus(Field("at", type_name, reading=before)), plus(Field("at", type_name, reading=after))
     (change,) = changes(old, new)
-    assert (change.kind, change.severity) == ("zone", "breaking")
+    assert (change.kind, change.severity, change.backward, change.forward) == (kind, "breaking", False, False)
+    assert change.fix is not None
+    assert "other values" in change.what
+
+
+def test_a_value_taken_from_another_field_of_the_event_breaks() -> None:
+    old = plus(Field("at", "string", source="pickup"))
+    (moved,) = changes(old, plus(Field("at", "string", source="dropoff")))
+    assert (moved.kind, moved.severity) == ("source", "breaking")
+    assert "pickup to dropoff" in moved.what
+    (taken,) = changes(BASE, with_field("seats", source="passengers"))
+    assert (taken.kind, taken.severity) == ("source", "breaking")
+    assert changes(old, plus(Field("at", "string", source="dropoff", aliases=("pickup",)))) == ()
+    inner = Field("lat", "double", source="y")
+    (nested,) = changes(BASE, with_field("place", fields=(inner, Field("lon", "double"))))
+    assert (nested.kind, nested.path) == ("source", "place.lat")
+
+
+@pytest.mark.parametrize(
+    "allowed", [{"rounding": "half_up"}, {"coerce": True}, {"any_case": True}, {"non_finite": True}]
+)
+def test_input_that_is_taken_now_or_no_longer_is_said(allowed: dict[str, object]) -> None:
+    loose = with_field("fare", reading=Reading(**allowed))  # type: ignore[arg-type]
+    (loosened,) = changes(BASE, loose)
+    assert (loosened.backward, loosened.forward, loosened.severity) == (True, False, "careful")
+    (tightened,) = changes(loose, BASE)
+    assert (tightened.backward, tightened.forward, tightened.severity) == (False, True, "careful")
+    assert next_version(BASE, loose) == "2.2.0"
 
 
 def test_the_next_version_follows_the_gravest_change() -> None:

@@ -11,7 +11,7 @@ from lodestream.cli.call import Call, LodeCommand, LodeGroup, pass_call
 from lodestream.cli.dead_screen import (
     letter_json,
     letter_text,
-    letters_table,
+    letters_text,
     nothing_found,
     nothing_to_replay,
     replayed_text,
@@ -79,7 +79,7 @@ def dead() -> None:
 @_STATE
 @pass_call
 def list_letters(call: Call, table: str | None, state: str | None, **filters: Any) -> None:
-    """List dead letters: where each came from and why it is one. Needs no Java."""
+    """List dead letters by their reasons, the most frequent first, and where each came from. Needs no Java."""
     from lodestream.engine import dead_letters, open_project
 
     choice = _choice((), filters)
@@ -88,7 +88,7 @@ def list_letters(call: Call, table: str | None, state: str | None, **filters: An
     found = dead_letters(project, table, choice, states)
     if not any(one.total for one in found):
         call.screen.note(nothing_found(choice, dead_letters(project, table, Choice(limit=1), STATES)))
-    call.screen.show({"tables": found}, *(letters_table(one) for one in found if one.total))
+    call.screen.show({"tables": found}, *(letters_text(one) for one in found if one.total))
 
 
 @dead.command(

@@ -35,10 +35,14 @@ _FOLLOW_SECONDS = 0.5
 def events(call: Call, last: int, table: str | None, name: str | None, run: str | None, follow: bool) -> None:
     """Show what runs did: batches, refusals, retries, stops."""
     state_dir = call.config.state_dir
+    if table is not None:
+        from lodestream.engine.event_names import table_of_events
+
+        table = table_of_events(call.config, table)
     found = deque(read_events(state_dir, run=run, table=table, name=name), maxlen=last or None)
     shown = sorted(found, key=lambda event: event.time)
     if not shown and not call.json:
-        call.screen.note("no events; `lode run` writes them")
+        call.screen.note(f"no events{f' of {table}' if table else ''}; `lode run` writes them")
     call.screen.show({"events": [event.to_json() for event in shown]}, *map(event_line, shown))
     if follow and not call.json:
         for event in _news(state_dir, shown[-1].time if shown else 0.0, run, table, name):

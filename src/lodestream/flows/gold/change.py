@@ -12,8 +12,8 @@ from lodestream.flows.flow import Batch, Span
 from lodestream.flows.gold.batches import NewRowsBatch, OverwriteBatch, ReplaceBatch, UnchangedBatch
 from lodestream.flows.gold.fold import folded, nested
 from lodestream.flows.gold.views import Inputs, Keys
+from lodestream.pipeline.gold.pieces import quoted
 from lodestream.pipeline.gold.plan import BOTH, DELTA, FOLDED, GOLD, STATE, WEIGHT, GoldPlan, feed_view
-from lodestream.pipeline.gold.rewriting import quoted
 from lodestream.tables.aside import set_aside
 
 if TYPE_CHECKING:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from pyspark.sql import DataFrame
 
 from lodestream.contracts import Contract
-from lodestream.errors import AuditFailed, LodeError
+from lodestream.errors import AuditFailed, DeclarationError, LodeError
 from lodestream.flows.agreement import Agreement
 from lodestream.flows.flow import Batch, Flow, Published, Span
 from lodestream.flows.gold.batches import DEFINITION, OverwriteBatch
 from lodestream.flows.gold.change import change_groups, pass_rows
+from lodestream.flows.gold.equivalence import judge
 from lodestream.flows.gold.export import Export
 from lodestream.flows.gold.fold import folded
 from lodestream.flows.gold.function import declared_keys, recompute_declared
@@ -32,6 +32,7 @@ from lodestream.sources.table import AppendedRows, TableInput, WholeTable
 from lodestream.tables.iceberg import IcebergStore
 from lodestream.tables.jvm import causes
 from lodestream.tables.lake import Lake
+from lodestream.tables.positions import last_stamp
 from lodestream.tables.publish import Base
 
 
@@ -67,22 +68,64 @@ class GoldFlow(Flow):
         self.small = SMALL
         self._agreement = agreement
         self._export = Export(lake, table.name, table.export) if table.export else None
-        self.tables: tuple[TableInput, ...] = tuple(one.table for one in inputs)
+        self._declared: tuple[TableInput, ...] = tuple(one.table for one in inputs)
+        self.tables = self._declared
+        self.definition = ""
+        self._shaped: dict[str, object] = {}
 
     def ready(self) -> bool:
         return all(table.latest() is not None for table in self.tables)
 
     def prepare(self) -> None:
+        self._plan_for({table.name: table.latest() or {} for table in self._declared})
+        super().prepare()
+
+    def _plan_for(self, positions: Mapping[str, Position]) -> None:
+        """Choose how the table is kept, for inputs as they are shaped at these positions."""
+        infos = [self._info(one, positions[one.table.name]) for one in self.inputs]
+        self.tables = self._declared
         if self.table.sql is not None:
-            self.plan = choose(self.table.sql, [self._info(one) for one in self.inputs], self.table.strategy)
+            self.plan = choose(self.table.sql, infos, self.table.strategy)
         else:
-            self.keys = declared_keys(self.table, self.shapes(), [one.table.name for one in self.inputs if one.lookup])
+            shapes = {table.name: table.now(positions[table.name]) for table in self._declared}
+            self.keys = declared_keys(self.table, shapes, [one.table.name for one in self.inputs if one.lookup])
+        self.definition = definition(self, infos)
+        if self.plan is not None and self.plan.strategy != "full" and not self._kept_so():
+            self._try(self.plan, infos, positions)
         if self.plan.strategy == "full" if self.plan else not self.keys:
             # A whole read builds on nothing that was read before, so nothing that happens to the table can break it.
             whole = [WholeTable(self.lake, t.name) if isinstance(t, AppendedRows) else t for t in self.tables]
-            self.sources = self.tables = tuple(whole)
+            self.tables = tuple(whole)
+        self.sources = self.tables
         self.promises = Promises.of(self.lake, self.table, self.contract, self.plan)
-        super().prepare()
+        self._shaped = {table.name: table.shape(positions[table.name]) for table in self._declared}
+
+    def _kept_so(self) -> bool:
+        """Whether the stored rows are kept by this very plan: then it was tried when it was new."""
+        stamp = last_stamp(self.lake.store(self.name)) if self.lake.exists(self.name) else None
+        return stamp is not None and stamp.notes.get(DEFINITION) == self.definition
+
+    def _try(self, plan: GoldPlan, infos: Sequence[InputInfo], positions: Mapping[str, Position]) -> None:
+        """Spark compares the plan with the query on generated rows; a plan that differs is not used."""
+        query = choose(self.table.sql or "", infos, "full")
+        shapes = {table.name: table.now(positions[table.name]).schema for table in self._declared}
+        verdict = judge(self.lake.spark, plan, query.full_sql, shapes)
+        if verdict.reason is None:
+            return
+        if self.table.strategy is not None:
+            raise DeclarationError(
+                f"{self.name}: strategy {plan.strategy!r} was asked for, but Spark shows that it is not the query",
+                why=verdict.reason,
+                fix="leave the strategy to Lodestream, and report the query",
+            )
+        self.plan = replace(query, reason=f"recomputed as a whole, because {verdict.reason}")
+        self.definition = definition(self, infos)
+        self.notice("plan-refused", strategy=plan.strategy, why=verdict.reason)
+
+    def _reshaped(self, positions: Mapping[str, Position]) -> None:
+        """An input that changed its columns: the plan that reads them is chosen anew."""
+        if self._shaped != {table.name: table.shape(positions[table.name]) for table in self._declared}:
+            self._plan_for(positions)
 
     def step(self, rows: int) -> Published | None:
         published = super().step(rows)
@@ -108,6 +151,7 @@ class GoldFlow(Flow):
         )
 
     def make(self, span: Span) -> Batch:
+        self._reshaped(span.to)
         inputs = Inputs(self.lake.spark, self.tables, span)
         if must_rebuild(self, span, inputs):
             return rebuild(self, span, inputs)
@@ -124,10 +168,6 @@ class GoldFlow(Flow):
         if plan.stored_keys and self.stored_rows > self.small:
             return change_groups(self, plan, inputs, span)
         return OverwriteBatch(self, folded(self, plan, span), span.rows)
-
-    @cached_property
-    def definition(self) -> str:
-        return definition(self.table, self.plan)
 
     @property
     def stored_rows(self) -> int:
@@ -187,7 +227,7 @@ class GoldFlow(Flow):
     def read_rows(self, span: Span) -> int:
         return sum(table.rows_at(span.to[table.name]) for table in self.tables)
 
-    def _info(self, one: GoldInput) -> InputInfo:
-        schema = one.table.now(one.table.latest() or {}).schema
+    def _info(self, one: GoldInput, position: Position) -> InputInfo:
+        schema = one.table.now(position).schema
         columns = {field.name: field.dataType.simpleString() for field in schema}
         return InputInfo(one.table.name, columns, one.keys, one.partitions, lookup=one.lookup)

@@ -16,7 +16,7 @@ from lodestream.flows.gold.keys import replaced
 from lodestream.flows.gold.views import Inputs, Keys
 from lodestream.flows.usercode import transform
 from lodestream.pipeline import Table
-from lodestream.pipeline.gold.rewriting import quoted
+from lodestream.pipeline.gold.pieces import quoted
 
 if TYPE_CHECKING:
     from lodestream.flows.gold.flow import GoldFlow

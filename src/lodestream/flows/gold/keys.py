@@ -12,8 +12,8 @@ from lodestream.flows.flow import Batch, Span
 from lodestream.flows.gold.batches import OverwriteBatch, ReplaceBatch, UnchangedBatch
 from lodestream.flows.gold.views import Inputs, Keys
 from lodestream.flows.tuning import SMALL
+from lodestream.pipeline.gold.pieces import quoted
 from lodestream.pipeline.gold.plan import GOLD, KEYS, GoldPlan
-from lodestream.pipeline.gold.rewriting import quoted
 
 if TYPE_CHECKING:
     from lodestream.flows.gold.flow import GoldFlow

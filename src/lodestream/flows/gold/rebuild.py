@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
-import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 
 from lodestream.flows.flow import Batch, Span
 from lodestream.flows.gold.batches import DEFINITION, OverwriteBatch
-from lodestream.flows.gold.state import StateBatch, show_state
+from lodestream.flows.gold.state import StateBatch
 from lodestream.flows.gold.views import Inputs
 from lodestream.flows.usercode import transform
-from lodestream.pipeline import Table
-from lodestream.pipeline.gold.plan import GoldPlan, now_view
-from lodestream.tables.reshape import reshape
+from lodestream.pipeline.gold.definition import SETTINGS, fingerprint
+from lodestream.pipeline.gold.definition import definition as query_definition
+from lodestream.pipeline.gold.plan import InputInfo, now_view
+from lodestream.pipeline.reach import source_fingerprint
 
 if TYPE_CHECKING:
     from lodestream.flows.gold.flow import GoldFlow
@@ -40,10 +39,8 @@ def rebuild(flow: GoldFlow, span: Span, inputs: Inputs) -> Batch:
     flow.expect(max(span.rows, flow.read_rows(span)))
     rows = recomputed(flow, {table.name: inputs.now(table.name) for table in flow.tables})
     if flow.plan is not None and flow.plan.state_home == "table":
-        reshape(flow.lake, flow.name, show_state(flow, flow.plan, rows.limit(0)).schema)
-        return StateBatch(flow, flow.plan, rows, span)
-    reshape(flow.lake, flow.name, rows.schema)
-    return OverwriteBatch(flow, rows, span.rows)
+        return StateBatch(flow, flow.plan, rows, span, rebuilt=True)
+    return OverwriteBatch(flow, rows, span.rows, rebuilt=True)
 
 
 def recomputed(flow: GoldFlow, whole: Mapping[str, DataFrame]) -> DataFrame:
@@ -55,18 +52,11 @@ def recomputed(flow: GoldFlow, whole: Mapping[str, DataFrame]) -> DataFrame:
     return flow.lake.spark.sql(flow.plan.full_sql)
 
 
-def definition(table: Table, plan: GoldPlan | None) -> str:
-    """Changes with the query and with the way it is kept, so that stored rows fit what is added to them."""
-    if plan is not None:
-        text = "\n".join([plan.strategy, table.sql or "", plan.store_sql or plan.full_sql])
-    else:
-        text = _source_text(table)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def _source_text(table: Table) -> str:
-    """A function is known by its text; one that has none, by its place."""
-    try:
-        return inspect.getsource(table.function) if table.function else str(table.location)
-    except OSError:
-        return str(table.location)
+def definition(flow: GoldFlow, infos: Sequence[InputInfo]) -> str:
+    """Changes with what the rows are made by, so that stored rows fit what is added to them."""
+    settings = {key: flow.lake.spark.conf.get(key, None) or "" for key in SETTINGS}
+    if flow.plan is not None:
+        return query_definition(flow.table.sql or "", flow.plan, infos, settings)
+    columns = [f"{info.name}.{column} {kind}" for info in infos for column, kind in info.columns.items()]
+    made_by = source_fingerprint(flow.table.function) if flow.table.function else str(flow.table.location)
+    return fingerprint([made_by, *sorted(columns), *(f"{key}={value}" for key, value in sorted(settings.items()))])

@@ -1,4 +1,4 @@
-# ruff: noqa: S608 - SQL is what this module makes, from trees that were parsed
+# ruff: noqa: S608 - SQL is what this module makes, from the user's own text
 """Affected keys: find the keys a change touches, old and new side, and recompute just those."""
 
 from __future__ import annotations
@@ -7,19 +7,21 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sqlglot import exp
-
+from lodestream.pipeline.gold.edits import table_span
 from lodestream.pipeline.gold.functions import multiplies_rows
 from lodestream.pipeline.gold.joins import read_joins
 from lodestream.pipeline.gold.kinds import Kinds
 from lodestream.pipeline.gold.locality import local_columns
-from lodestream.pipeline.gold.plan import KEYS, GoldPlan, NotProvableError, OnChange
-from lodestream.pipeline.gold.query import Query, Source
-from lodestream.pipeline.gold.rewriting import quoted, read_views
+from lodestream.pipeline.gold.pieces import Piece, quoted
+from lodestream.pipeline.gold.plan import KEYS, GoldPlan, NotProvableError, OnChange, now_view
+from lodestream.pipeline.gold.query import Query
+from lodestream.pipeline.gold.scopes import Scope, Source
 from lodestream.pipeline.gold.statement import Statement
 from lodestream.pipeline.gold.touched import Touch, Wanted, inside, touches
+from lodestream.pipeline.gold.weighted import reread
 
 _ALIAS = "_lode_k"
+Pruning = dict[str, set[tuple[str, str]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +32,18 @@ class Affected:
     touched: Mapping[str, str | None]
 
 
+@dataclass(frozen=True, slots=True)
+class Narrowing:
+    """`scans` replaces mentions of tables by reads of the touched keys only; `prune` are plain columns among them."""
+
+    scans: Mapping[int, str]
+    prune: Mapping[str, tuple[tuple[str, str], ...]]
+
+
 def affected_plan(query: Query) -> GoldPlan:
     found = prove_affected(query)
-    prune: dict[str, set[tuple[str, str]]] = defaultdict(set)
-    recompute = recompute_sql(query, found.wanted, prune)
-    changes = lookup_changes(query.statement, found)
-    names = " and ".join(quoted(name).strip("`") for name in found.wanted)
+    narrowing = narrowed(query, found.wanted)
+    names = " and ".join(found.wanted)
     return GoldPlan(
         strategy="affected",
         reason=f"a change touches only the rows with its own {names}, which are recomputed",
@@ -46,9 +54,9 @@ def affected_plan(query: Query) -> GoldPlan:
         full_sql=query.statement.full_sql,
         affected_keys=tuple(found.wanted),
         affected_sql={name: sql for name, sql in found.touched.items() if sql is not None},
-        recompute_sql=recompute,
-        prune={name: tuple(sorted(pairs)) for name, pairs in prune.items() if pairs},
-        on_lookup_change=changes,
+        recompute_sql=restricted(reread(query, narrowing.scans), found.wanted),
+        prune=narrowing.prune,
+        on_lookup_change=lookup_changes(query.statement, found),
         notes=query.notes,
     )
 
@@ -56,15 +64,15 @@ def affected_plan(query: Query) -> GoldPlan:
 def prove_affected(query: Query) -> Affected:
     """Choose the keys: those that changed rows carry themselves, else those a join leads to."""
     kinds = Kinds(query.statement.infos)
-    local = local_columns(query.select)
-    spelled = {output.name: output.name for output in query.outputs} | {o.name.lower(): o.name for o in query.outputs}
-    candidates = {spelled[name]: expression for name, expression in local.items()}
+    local = local_columns(query.top)
+    spelled = {item.name.lower(): item.name for item in query.outputs}
+    candidates = {spelled[name]: piece for name, piece in local.items()}
     if not candidates:
         raise _nowhere_local(query)
     streams = {name.lower() for name in query.statement.streams}
     refusal = NotProvableError("no key can be found from every input")
     for chosen in _choices(query, candidates, kinds, streams):
-        found = list(touches(query.select, chosen, kinds))
+        found = list(touches(query.top, chosen, kinds))
         lost = [touch for touch in found if touch.sql is None and touch.table in streams]
         if not lost:
             return Affected(chosen, _by_input(query.statement, found))
@@ -73,22 +81,22 @@ def prove_affected(query: Query) -> Affected:
 
 
 def _nowhere_local(query: Query) -> NotProvableError:
-    if any(not window.args.get("partition_by") for window in query.select.find_all(exp.Window)):
+    if any(not window.args.get("partition_by") for window in query.top.windows):
         return NotProvableError(
             "a window function runs over all rows, so one change can move every later row",
             "partition the window by a column of the SELECT list, or read from a table with fewer rows",
         )
-    if query.group == ():
+    if query.top.group == ():
         return NotProvableError("its one row is made of all rows")
     return NotProvableError("no column tells which rows a change touches", "add the group keys to the SELECT list")
 
 
 def _choices(query: Query, candidates: Wanted, kinds: Kinds, streams: set[str]) -> list[Wanted]:
-    alone = {name: list(touches(query.select, {name: e}, kinds)) for name, e in candidates.items()}
+    alone = {name: list(touches(query.top, {name: piece}, kinds)) for name, piece in candidates.items()}
     direct = {n: candidates[n] for n, found in alone.items() if all(t.direct for t in found if t.table in streams)}
     possible = {n: candidates[n] for n, found in alone.items() if not _lost(found, streams)}
-    choices = [_identifying(query, direct), direct] if query.group is None else [direct]
-    singles = [{name: expression} for name, expression in possible.items()]
+    choices = [_identifying(query, direct), direct] if query.top.group is None else [direct]
+    singles = [{name: piece} for name, piece in possible.items()]
     return [choice for choice in [*choices, possible, *singles, candidates] if choice]
 
 
@@ -98,18 +106,18 @@ def _lost(found: list[Touch], streams: set[str]) -> bool:
 
 def _identifying(query: Query, direct: Wanted) -> Wanted:
     """For a row per row: the key columns of an input, and what it is partitioned by, find a row fastest."""
-    chosen: dict[str, exp.Expr] = {}
-    for source in query.sources():
+    for source in query.top.sources:
         info = query.info(source)
         columns = {
-            str(e.name): name for name, e in direct.items() if isinstance(e, exp.Column) and e.table == source.alias
+            str(piece.tree.name): name
+            for name, piece in direct.items()
+            if piece.plain and piece.aliases == {source.alias}
         }
         keys = [key.lower() for key in info.keys] if info else []
         if info and keys and all(key in columns for key in keys):
             wanted = dict.fromkeys([*keys, *(part.lower() for part in info.partition_by if part.lower() in columns)])
-            chosen |= {columns[key]: direct[columns[key]] for key in wanted}
-            break
-    return chosen
+            return {columns[key]: direct[columns[key]] for key in wanted}
+    return {}
 
 
 def _by_input(statement: Statement, found: list[Touch]) -> dict[str, str | None]:
@@ -126,68 +134,54 @@ def lookup_changes(statement: Statement, found: Affected) -> dict[str, OnChange]
     return {name: "affected" if found.touched.get(name) else "full" for name in lookups}
 
 
-def recompute_sql(query: Query, wanted: Wanted, prune: dict[str, set[tuple[str, str]]]) -> str:
-    """The user's query for the keys in `_lode_keys` only; the scans are narrowed where they carry a key."""
-    select = narrowed(query, wanted, prune)
-    for item, output in zip(select.expressions, query.outputs, strict=True):
-        item.set("alias", exp.to_identifier(output.name, quoted=True))
-    return restricted(str(read_views(select).sql("spark")), wanted)
-
-
 def restricted(sql: str, wanted: Wanted) -> str:
     """The semi join that makes the result exact, whatever the scans let through."""
     same = " AND ".join(f"_lode_q.{quoted(n)} <=> {_ALIAS}.{quoted(n)}" for n in wanted)
     return f"SELECT _lode_q.* FROM ({sql}) AS _lode_q LEFT SEMI JOIN {KEYS} AS {_ALIAS} ON {same}"
 
 
-def narrowed(query: Query, wanted: Wanted, prune: dict[str, set[tuple[str, str]]]) -> exp.Select:
-    select = query.select.copy()
-    _narrow(select, dict(wanted), Kinds(query.statement.infos), prune)
+def narrowed(query: Query, wanted: Wanted) -> Narrowing:
+    """Scans that read only rows of the touched keys, where a table carries them."""
+    kinds = Kinds(query.statement.infos)
+    scans: dict[int, str] = {}
+    prune: Pruning = defaultdict(set)
+    _narrow(query.top, wanted, kinds, scans, prune)
     mentions: dict[str, int] = defaultdict(int)
-    for touch in touches(query.select, wanted, Kinds(query.statement.infos)):
+    for touch in touches(query.top, wanted, kinds):
         mentions[touch.table] += 1
     names = {name.lower(): name for name in query.statement.inputs}
-    for table in list(prune):
-        pairs = prune.pop(table)
-        # A view that is read twice must not be filtered for one of its readers.
-        if mentions[table] == 1:
-            prune[names[table]] = pairs
-    return select
+    # A view that is read twice must not be filtered for one of its readers.
+    kept = {names[table]: tuple(sorted(pairs)) for table, pairs in prune.items() if pairs and mentions[table] == 1}
+    return Narrowing(scans, kept)
 
 
-def _narrow(select: exp.Select, wanted: Wanted, kinds: Kinds, prune: dict[str, set[tuple[str, str]]]) -> None:
-    joins = read_joins(select, kinds)
+def _narrow(scope: Scope, wanted: Wanted, kinds: Kinds, scans: dict[int, str], prune: Pruning) -> None:
+    joins = read_joins(scope, kinds)
     for source in joins.sources:
-        own = {name: joins.over(source.alias, e) for name, e in wanted.items()}
-        known = {n: e for n, e in own.items() if e is not None and not multiplies_rows(e)}
-        if not known:
+        own = {name: joins.over(source.alias, piece) for name, piece in wanted.items()}
+        known = {n: piece for n, piece in own.items() if piece is not None and not multiplies_rows(piece.tree)}
+        if not known or source.shared:
             continue
-        if isinstance(source.node, exp.Subquery):
-            _narrow_below(source, known, kinds, prune)
-        elif isinstance(source.node, exp.Table):
-            pairs = {(str(e.name), n) for n, e in known.items() if isinstance(e, exp.Column)}
-            prune[source.table or ""] |= pairs
-            source.node.replace(_scan(source, known))
+        if source.table is None:
+            _narrow_below(source, known, kinds, scans, prune)
+        else:
+            prune[source.table] |= {(str(piece.tree.name), n) for n, piece in known.items() if piece.plain}
+            scans[table_span(source.node)[0]] = _scan(source, known)
 
 
-def _narrow_below(source: Source, known: Wanted, kinds: Kinds, prune: dict[str, set[tuple[str, str]]]) -> None:
-    levels: dict[int, tuple[exp.Select, dict[str, exp.Expr]]] = {}
-    for name, expression in known.items():
-        for branch, inner in inside(source, expression):
+def _narrow_below(source: Source, known: Wanted, kinds: Kinds, scans: dict[int, str], prune: Pruning) -> None:
+    levels: dict[int, tuple[Scope, dict[str, Piece]]] = {}
+    for name, piece in known.items():
+        for branch, inner in inside(source, piece):
             if inner is not None:
                 levels.setdefault(id(branch), (branch, {}))[1][name] = inner
     for branch, wanted in levels.values():
-        _narrow(branch, wanted, kinds, prune)
+        _narrow(branch, wanted, kinds, scans, prune)
 
 
-def _scan(source: Source, known: Wanted) -> exp.Expr:
+def _scan(source: Source, known: Wanted) -> str:
     """A table read through the keys. `<=>` because a null key is a key like any other."""
-    keys = exp.alias_(exp.to_table(KEYS), _ALIAS, table=True)
-    conditions = [
-        exp.NullSafeEQ(this=e.copy(), expression=exp.column(exp.to_identifier(n, quoted=True), table=_ALIAS))
-        for n, e in known.items()
-    ]
-    star = exp.Column(this=exp.Star(), table=exp.to_identifier(source.alias))
-    scan = exp.select(star).from_(source.node.copy())
-    scan.append("joins", exp.Join(this=keys, side="LEFT", kind="SEMI", on=exp.and_(*conditions)))
-    return exp.Subquery(this=scan, alias=exp.TableAlias(this=exp.to_identifier(source.alias)))
+    alias = quoted(source.alias)
+    same = " AND ".join(f"({piece.text}) <=> {_ALIAS}.{quoted(name)}" for name, piece in known.items())
+    view = now_view(str(source.table))
+    return f"(SELECT {alias}.* FROM {view} AS {alias} LEFT SEMI JOIN {KEYS} AS {_ALIAS} ON {same})"

@@ -68,7 +68,7 @@ def _full(statement: Statement, reasons: list[str], cheaper: str | None) -> Gold
         reason=f"recomputed as a whole, because {', '.join(reasons)}",
         cheaper=cheaper,
         inputs=statement.inputs,
-        columns=tuple(str(name) for name in statement.tree.named_selects),
+        columns=tuple(str(name) for name in statement.tree.named_selects) if statement.tree is not None else (),
         full_sql=statement.full_sql,
         on_lookup_change={name: "full" for name in statement.inputs if name not in statement.streams},
     )

@@ -1,19 +1,11 @@
-# ruff: noqa: S608 - SQL is what this module makes, from trees that were parsed
+# ruff: noqa: S608 - SQL is what this module makes, from the user's own text
 """Delta: the change itself is pushed through the query and added to what is stored."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import replace
 
-from lodestream.pipeline.gold.affected import (
-    Affected,
-    lookup_changes,
-    narrowed,
-    prove_affected,
-    recompute_sql,
-    restricted,
-)
+from lodestream.pipeline.gold.affected import Affected, lookup_changes, narrowed, prove_affected, restricted
 from lodestream.pipeline.gold.groups import (
     Groups,
     both_sql,
@@ -25,10 +17,11 @@ from lodestream.pipeline.gold.groups import (
     stored_keys,
     unpack_sql,
 )
+from lodestream.pipeline.gold.pieces import quoted
 from lodestream.pipeline.gold.plan import FOLDED, GOLD, GoldPlan, NotProvableError
-from lodestream.pipeline.gold.query import Query, Source
-from lodestream.pipeline.gold.rewriting import quoted
+from lodestream.pipeline.gold.query import Query
 from lodestream.pipeline.gold.rows import prove_rows, rows_both_sql, rows_delta_sql, rows_fold_sql
+from lodestream.pipeline.gold.weighted import reread
 
 
 def delta_plan(query: Query) -> GoldPlan:
@@ -37,7 +30,7 @@ def delta_plan(query: Query) -> GoldPlan:
 
 def _groups_plan(query: Query) -> GoldPlan:
     groups = prove_groups(query)
-    stream = _declared_name(query, groups.stream)
+    stream = groups.stream.name
     exposed = tuple(groups.exposed.values())
     plan = GoldPlan(
         strategy="delta",
@@ -68,7 +61,7 @@ def _groups_plan(query: Query) -> GoldPlan:
 
 def _rows_plan(query: Query) -> GoldPlan:
     rows = prove_rows(query)
-    stream = _declared_name(query, rows.stream)
+    stream = rows.stream.name
     found = _affected(query)
     columns = ", ".join(quoted(name) for name in query.columns)
     plan = GoldPlan(
@@ -90,7 +83,7 @@ def _rows_plan(query: Query) -> GoldPlan:
         stored_keys=tuple((name, quoted(name)) for name in (found.wanted if found else query.columns)),
         notes=query.notes,
     )
-    return _with_lookups(plan, query, found, recompute_sql(query, found.wanted, defaultdict(set)) if found else None)
+    return _with_lookups(plan, query, found, _recomputed_rows(query, found) if found else None)
 
 
 def _with_lookups(plan: GoldPlan, query: Query, found: Affected | None, recompute: str | None) -> GoldPlan:
@@ -116,13 +109,11 @@ def _from_scratch(groups: Groups) -> str:
     return store_sql(groups, f"({delta_sql(groups, feed=False)}) AS {FOLDED}")
 
 
+def _recomputed_rows(query: Query, found: Affected) -> str:
+    return restricted(reread(query, narrowed(query, found.wanted).scans), found.wanted)
+
+
 def _recomputed_groups(groups: Groups, found: Affected) -> str:
-    select = narrowed(groups.query, found.wanted, defaultdict(set))
-    return restricted(_from_scratch(replace(groups, query=replace(groups.query, select=select))), found.wanted)
-
-
-def _declared_name(query: Query, source: Source) -> str:
-    info = query.info(source)
-    if info is None:
-        raise NotProvableError("its stream is inside a subquery")
-    return info.name
+    scans = narrowed(groups.query, found.wanted).scans
+    rows = delta_sql(groups, feed=False, scans=scans)
+    return restricted(store_sql(groups, f"({rows}) AS {FOLDED}"), found.wanted)

@@ -1,152 +1,92 @@
-"""What is known about functions: which change by themselves, which multiply rows, which are safe row by row."""
+"""What is known about functions, by the names that users write: which change by themselves, fold or multiply rows."""
 
 from __future__ import annotations
 
-from sqlglot import exp
+import re
 
+from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
+
+from lodestream.pipeline.gold.parsing import Parsed, call, calls
+from lodestream.pipeline.gold.spark_functions import AGGREGATES, CHANGING, GENERATORS, KNOWN, TIME_WINDOWS
+
+# Words that stand before a parenthesis without being a function.
+_WORDS = frozenset(
+    """
+    all and anti any array as between by case cross cube date dec decimal distinct else end except exclude exists
+    filter following from full group having in inner insert intersect interval into is join lateral left like limit
+    map minus natural not numeric of on or order outer over partition pivot preceding qualify range recursive right
+    rlike rollup rows select semi set sets some sort struct table tablesample then timestamp timestamp_ltz
+    timestamp_ntz to union unpivot using values varchar view when where window with within
+    """.split()  # noqa: SIM905 (a list would take a line a name)
+)
 _CHANGING_NODES = (
     exp.CurrentDate,
     exp.CurrentDatetime,
     exp.CurrentTime,
     exp.CurrentTimestamp,
     exp.CurrentUser,
+    exp.SessionUser,
+    exp.Localtimestamp,
     exp.Rand,
     exp.Randn,
     exp.Uuid,
 )
-_CHANGING_NAMES = frozenset(
-    [
-        "now",
-        "curdate",
-        "current_user",
-        "user",
-        "session_user",
-        "current_timezone",
-        "localtime",
-        "localtimestamp",
-        "systimestamp",
-        "utc_date",
-        "utc_time",
-        "utc_timestamp",
-        "random",
-        "randstr",
-        "uniform",
-        "shuffle",
-        "monotonically_increasing_id",
-        "spark_partition_id",
-        "input_file_name",
-        "input_file_block_start",
-        "input_file_block_length",
-        "current_database",
-        "current_catalog",
-        "current_schema",
-        "version",
-    ]
-)
-# Spark functions that sqlglot has no class for and that give the same answer for the same row, always.
-_STEADY_NAMES = frozenset(
-    [
-        "make_date",
-        "make_timestamp",
-        "make_timestamp_ntz",
-        "date_part",
-        "bround",
-        "window",
-        "weekday",
-        "dayofyear",
-        "weekofyear",
-        "quarter",
-        "dayname",
-        "monthname",
-        "last_day",
-        "next_day",
-        "named_struct",
-        "nvl2",
-        "zeroifnull",
-        "nullifzero",
-        "positive",
-        "negative",
-        "pmod",
-        "unix_micros",
-        "unix_millis",
-        "unix_seconds",
-        "timestamp_micros",
-        "timestamp_millis",
-        "timestamp_seconds",
-        "date_from_unix_date",
-        "to_timestamp_ntz",
-        "to_number",
-        "try_to_number",
-        "elt",
-        "locate",
-        "instr",
-        "luhn_check",
-        "mask",
-        "overlay",
-        "printf",
-        "format_string",
-        "format_number",
-        "soundex",
-        "levenshtein",
-        "startswith",
-        "endswith",
-        "contains",
-        "hash",
-        "xxhash64",
-        "width_bucket",
-        "try_add",
-        "try_subtract",
-        "try_multiply",
-        "try_mod",
-        "try_element_at",
-        "map_contains_key",
-        "get_json_object",
-        "array_contains",
-        "array_position",
-        "cardinality",
-        "size",
-        "get",
-    ]
-)
-_GENERATORS = (exp.Explode, exp.Posexplode, exp.Inline, exp.Unnest)
+# Spark reads these words as the clock wherever a text becomes a date or a timestamp, also without a CAST.
+_CLOCK = re.compile(r"\s*(now|today|tomorrow|yesterday)\b", re.IGNORECASE)
+_MOMENTS = ("DATE", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ", "TIMESTAMPNTZ", "DATETIME", "TIME")
+_NAMES_ITS_FIELDS = frozenset(["struct", "arrays_zip"])
 
 WINDOW = "window"
 SESSION_WINDOW = "session_window"
 
 
-def called(node: exp.Expr) -> str | None:
-    """The name of a function that sqlglot does not know, in lower case."""
-    return node.name.lower() if isinstance(node, exp.Anonymous) else None
+def changing(parsed: Parsed) -> str | None:
+    """The first thing in a query whose value changes though its rows do not."""
+    for token in parsed.tokens:
+        if token.token_type == TokenType.STRING and _CLOCK.match(token.text):
+            return f"the text '{token.text}', which Spark may read as the clock,"
+    for name, _ in calls(parsed.tokens):
+        if name in CHANGING:
+            return f"{name}()"
+    words = [token.text.lower() for token in parsed.tokens]
+    if any(words[n : n + 3] == ["unix_timestamp", "(", ")"] for n in range(len(words))):
+        return "unix_timestamp() without a moment"
+    return next((said for tree in parsed.trees for node in tree.walk() if (said := _changing_node(node))), None)
 
 
-def changing(node: exp.Expr) -> str | None:
-    """The first function in a query whose answer changes though its rows do not."""
-    for found in node.walk():
-        if isinstance(found, _CHANGING_NODES) or not _CHANGING_NAMES.isdisjoint(_names(found)):
-            return found.sql("spark").split("(")[0].lower()
+def _changing_node(node: exp.Expr) -> str | None:
+    if isinstance(node, _CHANGING_NODES):
+        return node.key.lower()
+    to_moment = isinstance(node, exp.Cast) and node.to.this.name in _MOMENTS
+    if to_moment and not isinstance(node.this, exp.Literal) and node.this.find(exp.Column, exp.Query) is None:
+        return "a computed text, which Spark may read as the clock,"
     return None
 
 
-def _names(node: exp.Expr) -> set[str]:
-    """What a function is called: a later sqlglot may have a class for it."""
-    if isinstance(node, exp.Anonymous):
-        return {node.name.lower()}
-    return {name.lower() for name in node.sql_names()} if isinstance(node, exp.Func) else set()
-
-
-def unknown_function(node: exp.Expr) -> str | None:
+def unknown_function(parsed: Parsed) -> str | None:
     """The first function that may be anything: a user's own, or one this version has not heard of."""
-    for found in node.find_all(exp.Anonymous):
-        if called(found) not in _STEADY_NAMES:
-            return str(found.name)
+    for name, plain in calls(parsed.tokens):
+        if not (plain and name in KNOWN) and name not in _WORDS:
+            return name
     return None
+
+
+def names_its_fields(text_calls: set[str]) -> bool:
+    """Such a function calls its fields by its arguments, so other arguments of equal value make another type."""
+    return not _NAMES_ITS_FIELDS.isdisjoint(text_calls)
+
+
+def called_in(tree: exp.Expr) -> set[str]:
+    return {name for node in tree.walk() if (name := call(node))}
 
 
 def aggregate(node: exp.Expr) -> bool:
     """An aggregate call, with its FILTER when it has one; `agg(...) OVER (...)` is a window function."""
     if isinstance(node, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)):
         return aggregate(node.this)
-    return isinstance(node, (exp.AggFunc, exp.Any)) and not isinstance(node.parent, exp.Window)
+    known = isinstance(node, (exp.AggFunc, exp.Any)) or call(node) in AGGREGATES
+    return known and not isinstance(node.parent, exp.Window)
 
 
 def has_aggregate(node: exp.Expr) -> bool:
@@ -154,11 +94,13 @@ def has_aggregate(node: exp.Expr) -> bool:
 
 
 def session_window(node: exp.Expr) -> bool:
-    return any(called(found) == SESSION_WINDOW for found in node.find_all(exp.Anonymous))
+    return SESSION_WINDOW in called_in(node)
+
+
+def generates(node: exp.Expr) -> bool:
+    return not GENERATORS.isdisjoint(called_in(node))
 
 
 def multiplies_rows(node: exp.Expr) -> bool:
     """True for generators and for windows: one row can fall into several hopping windows, or into none."""
-    if any(called(found) in (WINDOW, SESSION_WINDOW) for found in node.find_all(exp.Anonymous)):
-        return True
-    return node.find(*_GENERATORS) is not None
+    return generates(node) or not TIME_WINDOWS.isdisjoint(called_in(node))

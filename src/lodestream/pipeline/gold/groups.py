@@ -1,14 +1,17 @@
-# ruff: noqa: S608 - SQL is what this module makes, from trees that were parsed
+# ruff: noqa: S608 - SQL is what this module makes, from the user's own text
 """Delta for groups: what is stored per group, how a change is added to it, how the user's columns are read off."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sqlglot import exp
 
 from lodestream.pipeline.gold.functions import aggregate, session_window
+from lodestream.pipeline.gold.kinds import Kinds
 from lodestream.pipeline.gold.measures import Measures
+from lodestream.pipeline.gold.pieces import Piece, quoted
 from lodestream.pipeline.gold.plan import (
     BOTH,
     DELTA,
@@ -21,9 +24,12 @@ from lodestream.pipeline.gold.plan import (
     NotProvableError,
     StateColumn,
 )
-from lodestream.pipeline.gold.query import Query, Source
-from lodestream.pipeline.gold.rewriting import quoted, read_views, replaced, select_sql
-from lodestream.pipeline.gold.stream import refuse_neighbours, the_stream
+from lodestream.pipeline.gold.query import Query
+from lodestream.pipeline.gold.scopes import Item, Names, Scope
+from lodestream.pipeline.gold.stream import Stream, refuse_neighbours, the_stream
+from lodestream.pipeline.gold.weighted import selecting, weight_of
+
+Keys = tuple[tuple[str, Piece], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,19 +37,19 @@ class Groups:
     """A proven delta: `keys` are k1, k2, ... over rows, `presented` the user's columns over keys and states."""
 
     query: Query
-    stream: Source
-    keys: tuple[tuple[str, exp.Expr], ...]
+    stream: Stream
+    keys: Keys
     measures: Measures
-    presented: tuple[tuple[str, exp.Expr], ...]
-    having: exp.Expr | None
+    presented: tuple[tuple[str, str], ...]
+    having: str | None
 
     @property
     def exposed(self) -> dict[str, str]:
         """Group keys that the user's own columns carry: k1 -> column name."""
         found: dict[str, str] = {}
-        for key, expression in self.keys:
+        for key, piece in self.keys:
             for output in self.query.outputs:
-                if output.expression == expression:
+                if output.piece.tree == piece.tree:
                     found.setdefault(key, output.name)
         return found
 
@@ -55,64 +61,94 @@ class Groups:
     def hidden(self) -> tuple[StateColumn, ...]:
         """What is stored beside the user's columns; with HAVING nothing of theirs is stored, so every key is."""
         shown = {} if self.having is not None else self.exposed
-        keys = [StateColumn(key, None, f"group key {e.sql('spark')}") for key, e in self.keys if key not in shown]
+        keys = [StateColumn(key, None, f"group key {piece.text}") for key, piece in self.keys if key not in shown]
         return (*keys, *self.measures.states)
 
 
 def prove_groups(query: Query) -> Groups:
     stream = the_stream(query)
-    group = query.group or ()
-    if query.group is None:
+    scope, names = query.top, query.top.names
+    if scope.group is None or names is None:
         raise NotProvableError("it gives a row per row")
-    _refuse_shapes(query)
-    keys = tuple((f"k{index}", key) for index, key in enumerate(group, 1))
-    measures = Measures(query.column_type)
-    presented = tuple((output.name, _over_state(output.expression, keys, measures)) for output in query.outputs)
-    clause = query.select.args.get("having")
-    having = _over_state(clause.this, keys, measures) if clause else None
+    _refuse_shapes(scope)
+    keys: Keys = tuple((f"k{index}", key) for index, key in enumerate(scope.group, 1))
+    measures = Measures(scope, names, Kinds(query.statement.infos))
+    over = _OverState(names, keys, measures)
+    presented = tuple((item.name, over.item(item)) for item in scope.items)
+    having = over.text(scope.having, "having") if scope.having is not None else None
     return Groups(query, stream, keys, measures, presented, having)
 
 
-def _refuse_shapes(query: Query) -> None:
-    refuse_neighbours(query)
-    if query.select.args.get("distinct") and query.select.args.get("group"):
+def _refuse_shapes(scope: Scope) -> None:
+    refuse_neighbours(scope)
+    if scope.distinct and scope.select is not None and scope.select.args.get("group"):
         raise NotProvableError("DISTINCT over groups removes rows that cannot be counted back", "drop DISTINCT")
-    if any(session_window(key) for key in query.group or ()):
+    if scope.distinct and any(has_call(item) for item in scope.items):
+        raise NotProvableError("DISTINCT over aggregates removes rows that cannot be counted back", "drop DISTINCT")
+    if any(session_window(key.tree) for key in scope.group or ()):
         raise NotProvableError("a session can merge with or split from its neighbours")
 
 
-def _over_state(expression: exp.Expr, keys: tuple[tuple[str, exp.Expr], ...], measures: Measures) -> exp.Expr:
-    """Rewrite a select item from rows to state: group keys and aggregates become state columns."""
+def has_call(item: Item) -> bool:
+    return any(aggregate(node) for node in item.piece.tree.walk())
 
-    def known(node: exp.Expr) -> exp.Expr | None:
-        for name, key in keys:
-            if node == key:
-                return exp.column(name)
+
+@dataclass(frozen=True, slots=True)
+class _OverState:
+    """Turns a select item from rows to state: group keys and aggregates become state columns."""
+
+    names: Names
+    keys: Keys
+    measures: Measures
+
+    def item(self, item: Item) -> str:
+        if item.node is not None:
+            return self.text(item.node, "items")
+        for name, key in self.keys:
+            if key.tree == item.piece.tree:
+                return name
+        raise NotProvableError(f"{item.name} is neither grouped nor aggregated")
+
+    def text(self, node: exp.Expr, clause: str) -> str:
+        return self.names.spliced(node, lambda part: self._known(part, clause))
+
+    def _known(self, node: exp.Expr, clause: str) -> str | None:
+        if isinstance(node, exp.Column) and (item := self.names.behind(node, clause)) is not None:
+            return self.item(item)
         if aggregate(node):
-            return measures.answer(node)
+            return self.measures.answer(node)
+        if isinstance(node, (exp.Condition, exp.Dot)):
+            found = self._key(self.names.tree(node, clause))
+            if found is not None:
+                return found
         if isinstance(node, exp.Column):
-            raise NotProvableError(f"{node.sql('spark')} is neither grouped nor aggregated")
+            raise NotProvableError(f"{self.names.written(node)} is neither grouped nor aggregated")
         return None
 
-    return replaced(expression, known)
+    def _key(self, tree: exp.Expr) -> str | None:
+        """The key that the tree is, or the field of one: `window.start`."""
+        for name, key in self.keys:
+            if tree == key.tree:
+                return name
+        if isinstance(tree, exp.Dot) and (inner := self._key(tree.this)) is not None:
+            return f"{inner}.{quoted(tree.expression.name)}"
+        return None
 
 
-def rows_sql(groups: Groups, *, feed: bool) -> str:
-    """One row per input row: its group keys, the arguments of the aggregates, its weight."""
-    weight = f"{groups.stream.alias}.{WEIGHT}" if feed else "1"
-    items = [f"{expression.sql('spark')} AS {name}" for name, expression in groups.keys]
-    items += [f"{text} AS {name}" for text, name in groups.measures.arguments.items()]
-    source = read_views(groups.query.select, feeds=(groups.stream.alias,) if feed else ())
-    for clause in ("group", "having", "distinct"):
-        source.set(clause, None)
-    return select_sql([*items, f"{weight} AS {WEIGHT}"], source)
-
-
-def delta_sql(groups: Groups, *, feed: bool = True) -> str:
+def delta_sql(groups: Groups, *, feed: bool = True, scans: Mapping[int, str] | None = None) -> str:
     names = [name for name, _ in groups.keys]
     states = [f"{expression} AS {column.name}" for column, expression in groups.measures.states.items()]
     grouped = f" GROUP BY {', '.join(names)}" if names else ""
-    return f"SELECT {', '.join(names + states)} FROM ({rows_sql(groups, feed=feed)}) AS _lode_rows{grouped}"
+    rows = _rows_sql(groups, feed=feed, scans=scans)
+    return f"SELECT {', '.join(names + states)} FROM ({rows}) AS _lode_rows{grouped}"
+
+
+def _rows_sql(groups: Groups, *, feed: bool, scans: Mapping[int, str] | None) -> str:
+    """One row per input row: its group keys, the arguments of the aggregates, its weight."""
+    items = [f"({piece.text}) AS {name}" for name, piece in groups.keys]
+    items += [f"({text}) AS {name}" for text, name in groups.measures.arguments.items()]
+    weight = weight_of(groups.stream) if feed else f"1 AS {WEIGHT}"
+    return selecting(groups.query, [*items, weight], groups.stream if feed else None, scans)
 
 
 def both_sql(groups: Groups) -> str:
@@ -133,8 +169,8 @@ def fold_sql(groups: Groups) -> str:
 
 
 def present_sql(groups: Groups, source: str = FOLDED) -> str:
-    items = [f"{expression.sql('spark')} AS {quoted(name)}" for name, expression in groups.presented]
-    where = f" WHERE {groups.having.sql('spark')}" if groups.having is not None else ""
+    items = [f"{text} AS {quoted(name)}" for name, text in groups.presented]
+    where = f" WHERE {groups.having}" if groups.having is not None else ""
     return f"SELECT {', '.join(items)} FROM {source}{where}"
 
 
@@ -145,7 +181,7 @@ def store_sql(groups: Groups, source: str = FOLDED) -> str:
     """
     if groups.having is not None:
         return f"SELECT {', '.join(groups.state_names)} FROM {source}"
-    items = [f"{expression.sql('spark')} AS {quoted(name)}" for name, expression in groups.presented]
+    items = [f"{text} AS {quoted(name)}" for name, text in groups.presented]
     fields = ", ".join(f"'{column.name}', {column.name}" for column in groups.hidden)
     return f"SELECT {', '.join(items)}, NAMED_STRUCT({fields}) AS {STATE_COLUMN} FROM {source}"
 

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from lodestream.pipeline.gold.kinds import Kinds
+from lodestream.pipeline.gold.locality import movable
+from lodestream.pipeline.gold.pieces import Piece
 from lodestream.pipeline.gold.plan import NotProvableError
-from lodestream.pipeline.gold.query import Source, sources
+from lodestream.pipeline.gold.scopes import Condition, Scope, Source
 
 _FILTERING_KINDS = ("SEMI", "ANTI")
 
@@ -25,111 +27,91 @@ class Joins:
     sources: tuple[Source, ...]
     optional: frozenset[str]
     full: bool
-    classes: tuple[tuple[exp.Expr, ...], ...]
+    classes: tuple[tuple[Piece, ...], ...]
 
-    def source(self, alias: str) -> Source:
-        return next(source for source in self.sources if source.alias == alias)
-
-    def over(self, alias: str, expression: exp.Expr) -> exp.Expr | None:
+    def over(self, alias: str, piece: Piece) -> Piece | None:
         """An expression over this source alone that has the same value in every output row it takes part in."""
         if self.full:
-            return self._merged(alias, expression)
-        if aliases(expression) == {alias}:
-            return None if alias in self.optional else expression
-        if aliases(expression) & self.optional:
+            return self._merged(alias, piece)
+        if piece.aliases == {alias}:
+            return None if alias in self.optional else piece
+        if piece.aliases & self.optional:
             return None
-        return self._equal(alias, expression)
+        return self._equal(alias, piece.tree)
 
-    def _equal(self, alias: str, expression: exp.Expr) -> exp.Expr | None:
+    def _equal(self, alias: str, tree: exp.Expr) -> Piece | None:
         for members in self.classes:
-            if expression in members:
-                return next((member for member in members if aliases(member) == {alias}), None)
+            if any(member.tree == tree for member in members):
+                return next((member for member in members if member.aliases == {alias}), None)
         return None
 
-    def _merged(self, alias: str, expression: exp.Expr) -> exp.Expr | None:
+    def _merged(self, alias: str, piece: Piece) -> Piece | None:
         """FULL JOIN: only coalesce(a.k, b.k) with a.k = b.k has a value that each side can tell by itself."""
-        if not isinstance(expression, exp.Coalesce):
+        tree = piece.tree
+        if not isinstance(tree, exp.Coalesce):
             return None
-        parts = [expression.this, *expression.expressions]
+        parts = [tree.this, *tree.expressions]
         covered = {part.table for part in parts if isinstance(part, exp.Column)}
         if len(covered) < len(parts) or covered != {source.alias for source in self.sources}:
             return None
-        same = [members for members in self.classes if all(part in members for part in parts)]
+        same = [m for m in self.classes if all(any(member.tree == part for member in m) for part in parts)]
         return self._equal(alias, parts[0]) if same else None
 
 
-def read_joins(select: exp.Select, kinds: Kinds) -> Joins:
-    found = sources(select)
+def read_joins(scope: Scope, kinds: Kinds) -> Joins:
     optional: set[str] = set()
     full = False
-    for source in found[1:]:
-        join = source.join
-        if join is None or join.args.get("method"):
-            raise NotProvableError("a NATURAL or ASOF join hides its condition", "write the join with ON")
-        if join.side == "RIGHT":
+    for source in scope.sources[1:]:
+        if source.side == "RIGHT":
             raise NotProvableError("a RIGHT JOIN keeps rows of its second table", "turn it round into a LEFT JOIN")
-        if join.side == "FULL":
+        if source.side == "FULL":
             full = True
-        if join.side == "LEFT" or join.kind in _FILTERING_KINDS:
+        elif source.side == "LEFT" or source.kind in _FILTERING_KINDS:
             optional.add(source.alias)
-    if full and len(found) > 2:
+    if full and len(scope.sources) > 2:
         raise NotProvableError("a FULL JOIN among several joins", "join two tables at a time")
-    return Joins(found, frozenset(optional), full, tuple(_classes(select, found, frozenset(optional), kinds)))
+    known = frozenset(optional)
+    return Joins(scope.sources, known, full, tuple(_classes(scope, known, full, kinds)))
 
 
-def aliases(expression: exp.Expr) -> set[str]:
-    return {str(column.table) for column in expression.find_all(exp.Column)}
-
-
-def conjuncts(condition: exp.Expr | None) -> Iterator[exp.Expr]:
-    if condition is None:
-        return
-    inner = condition.unnest()
-    if isinstance(inner, exp.And):
-        yield from conjuncts(inner.left)
-        yield from conjuncts(inner.right)
-    else:
-        yield inner
-
-
-def _classes(
-    select: exp.Select, found: tuple[Source, ...], optional: frozenset[str], kinds: Kinds
-) -> list[tuple[exp.Expr, ...]]:
+def _classes(scope: Scope, optional: frozenset[str], full: bool, kinds: Kinds) -> list[tuple[Piece, ...]]:
     """Groups of expressions that equalities make equal wherever all their sources are present."""
-    classes: list[list[exp.Expr]] = []
-    for left, right in _equalities(select, found, optional):
-        if not kinds.same(select, left, right):
+    classes: list[list[Piece]] = []
+    for left, right in _equalities(scope, optional, full):
+        if not kinds.same(scope, left.tree, right.tree):
             continue
-        touching = [members for members in classes if left in members or right in members]
-        merged = list(dict.fromkeys([left, right, *(member for members in touching for member in members)]))
-        classes = [members for members in classes if members not in touching] + [merged]
+        touching = [m for m in classes if any(one.tree in (left.tree, right.tree) for one in m)]
+        merged = {piece.tree: piece for piece in [left, right, *(one for members in touching for one in members)]}
+        classes = [members for members in classes if members not in touching] + [list(merged.values())]
     return [tuple(members) for members in classes]
 
 
-def _equalities(
-    select: exp.Select, found: tuple[Source, ...], optional: frozenset[str]
-) -> Iterator[tuple[exp.Expr, exp.Expr]]:
-    for source in found[1:]:
-        condition = source.join.args.get("on") if source.join is not None else None
-        for part, left, right in _pairs(condition):
+def _equalities(scope: Scope, optional: frozenset[str], full: bool) -> Iterator[tuple[Piece, Piece]]:
+    for source in scope.sources[1:]:
+        for condition, left, right in _pairs(source.on):
+            # The condition of an outer join speaks of its own table: where that has no match, nothing else is known.
+            strict = source.side == "" and source.kind not in _FILTERING_KINDS
+            if not strict and source.alias not in left.aliases | right.aliases:
+                continue
             absent = optional - {source.alias}
-            if all(_strict(part, side, absent) for side in (left, right)):
+            if all(_strict(condition, side, absent) for side in (left, right)):
                 yield left, right
-    where = select.args.get("where")
-    for _, left, right in _pairs(where.this if where else None):
+    if full:
+        return
+    for _, left, right in _pairs(scope.where):
         # WHERE sees rows after an outer join has filled in nulls, so it says nothing about optional sources.
-        if not (aliases(left) | aliases(right)) & optional:
+        if not (left.aliases | right.aliases) & optional:
             yield left, right
 
 
-def _strict(part: exp.Expr, side: exp.Expr, absent: frozenset[str]) -> bool:
+def _strict(condition: Condition, side: Piece, absent: frozenset[str]) -> bool:
     """A side that may be filled in with nulls must make the condition fail then, not match by chance."""
-    return not aliases(side) & absent or (isinstance(part, exp.EQ) and isinstance(side, exp.Column))
+    return not side.aliases & absent or (not condition.null_safe and side.plain)
 
 
-def _pairs(condition: exp.Expr | None) -> Iterator[tuple[exp.Expr, exp.Expr, exp.Expr]]:
-    for part in conjuncts(condition):
-        if isinstance(part, (exp.EQ, exp.NullSafeEQ)):
-            left, right = part.left.unnest(), part.right.unnest()
-            if len(aliases(left)) == len(aliases(right)) == 1 and aliases(left) != aliases(right):
-                yield part, left, right
+def _pairs(conditions: tuple[Condition, ...]) -> Iterator[tuple[Condition, Piece, Piece]]:
+    for condition in conditions:
+        if condition.sides is not None:
+            left, right = condition.sides
+            if left.aliases != right.aliases and movable(left) and movable(right):
+                yield condition, left, right

@@ -7,49 +7,58 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from lodestream.pipeline.gold.functions import called_in
 from lodestream.pipeline.gold.plan import InputInfo
-from lodestream.pipeline.gold.query import sources
+from lodestream.pipeline.gold.scopes import Scope
 from lodestream.pipeline.gold.types import SqlType, parse_type, type_of
 
-_DATES = (exp.TsOrDsToDate, exp.Date, exp.CurrentDate)
+_DATES = frozenset(["to_date", "date", "last_day", "next_day", "make_date", "date_add", "date_sub"])
 
 
 @dataclass(frozen=True, slots=True)
 class Kinds:
     infos: Mapping[str, InputInfo]
 
-    def same(self, select: exp.Select, left: exp.Expr, right: exp.Expr) -> bool:
+    def same(self, scope: Scope, left: exp.Expr, right: exp.Expr) -> bool:
         """'01' = 1 is true in SQL, but '01' is another key than 1: only types that compare by value count."""
-        one, other = self.kind(select, left), self.kind(select, right)
+        one, other = self.kind(scope, left), self.kind(scope, right)
         return one is not None and one == other
 
-    def kind(self, select: exp.Select, expression: exp.Expr) -> str | None:
-        if isinstance(expression, exp.Column):
-            return self._column(select, expression)
-        if isinstance(expression, exp.Cast):
-            return _canonical(expression.to.sql("spark"))
-        if isinstance(expression, _DATES):
+    def kind(self, scope: Scope, tree: exp.Expr) -> str | None:
+        if isinstance(tree, exp.Column):
+            declared = self.declared(scope, tree)
+            return _canonical(declared) if declared else None
+        if isinstance(tree, exp.Cast):
+            return _canonical(tree.to.sql("spark"))
+        if isinstance(tree, exp.Func) and len(called_in(tree)) == 1 and not _DATES.isdisjoint(called_in(tree)):
             return "date"
-        kind = type_of(expression, lambda column: self._type(select, column))
+        kind = type_of(tree, lambda column: self.type(scope, column))
         return _canonical(str(kind)) if kind else None
 
-    def _type(self, select: exp.Select, column: exp.Column) -> SqlType | None:
-        kind = self._column(select, column)
-        return parse_type(kind) if kind else None
+    def type(self, scope: Scope, column: exp.Column) -> SqlType | None:
+        declared = self.declared(scope, column)
+        return parse_type(declared) if declared else None
 
-    def _column(self, select: exp.Select, column: exp.Column) -> str | None:
-        for source in sources(select):
+    def declared(self, scope: Scope, column: exp.Column) -> str | None:
+        """The type of a column, through subqueries of one branch down to the table."""
+        for source in scope.sources:
             if source.alias != column.table:
                 continue
-            if isinstance(source.node, exp.Subquery) and isinstance(source.node.this, exp.Select):
-                inner = source.node.this
-                items = {item.alias_or_name: item.unalias() for item in inner.expressions}
-                return self.kind(inner, items[column.name]) if column.name in items else None
-            for name, info in self.infos.items():
-                if name.lower() == source.table:
-                    declared = {c.lower(): kind for c, kind in info.columns.items()}.get(column.name)
-                    return _canonical(declared) if declared else None
+            if source.table is not None:
+                info = next(info for name, info in self.infos.items() if name.lower() == source.table)
+                return {name.lower(): kind for name, kind in info.columns.items()}.get(str(column.name))
+            if len(source.branches) == 1:
+                return self._below(source.branches[0], str(column.name))
         return None
+
+    def _below(self, scope: Scope, name: str) -> str | None:
+        item = next((item for item in scope.items if item.name.lower() == name), None)
+        if item is None:
+            return None
+        if isinstance(item.piece.tree, exp.Column):
+            return self.declared(scope, item.piece.tree)
+        kind = type_of(item.piece.tree, lambda column: self.type(scope, column))
+        return str(kind) if kind else None
 
 
 def _canonical(declared: str) -> str:

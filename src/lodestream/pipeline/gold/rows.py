@@ -1,4 +1,4 @@
-# ruff: noqa: S608 - SQL is what this module makes, from trees that were parsed
+# ruff: noqa: S608 - SQL is what this module makes, from the user's own text
 """Delta for queries that give a row per row: the changed rows pass through the query with their weight."""
 
 from __future__ import annotations
@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from lodestream.pipeline.gold.pieces import quoted
 from lodestream.pipeline.gold.plan import BOTH, DELTA, NEGATIVE, STATE, WEIGHT, NotProvableError
-from lodestream.pipeline.gold.query import Query, Source
-from lodestream.pipeline.gold.rewriting import quoted, read_views, select_sql
-from lodestream.pipeline.gold.stream import refuse_neighbours, the_stream
+from lodestream.pipeline.gold.query import Query
+from lodestream.pipeline.gold.stream import Stream, refuse_neighbours, the_stream
+from lodestream.pipeline.gold.weighted import selecting, weight_of
 
 _UNGROUPABLE = ("map<", "variant", "geometry", "geography")
 
@@ -18,15 +19,15 @@ _UNGROUPABLE = ("map<", "variant", "geometry", "geography")
 @dataclass(frozen=True, slots=True)
 class Rows:
     query: Query
-    stream: Source
+    stream: Stream
 
 
 def prove_rows(query: Query) -> Rows:
     stream = the_stream(query)
-    refuse_neighbours(query)
-    if query.select.args.get("distinct"):
+    refuse_neighbours(query.top)
+    if query.top.distinct:
         raise NotProvableError("DISTINCT over window functions cannot be counted back")
-    info = query.info(stream)
+    info = query.info(stream.source)
     for name, kind in (info.columns if info else {}).items():
         if kind and any(word in kind.lower() for word in _UNGROUPABLE) and _mentions(query, name):
             raise NotProvableError(f"rows with {name} ({kind}) cannot be compared", "turn it into JSON text in Silver")
@@ -34,14 +35,13 @@ def prove_rows(query: Query) -> Rows:
 
 
 def _mentions(query: Query, name: str) -> bool:
-    columns = (column for output in query.outputs for column in output.expression.find_all(exp.Column))
+    columns = (column for item in query.outputs for column in item.piece.tree.find_all(exp.Column))
     return any(column.name == name.lower() for column in columns)
 
 
 def rows_delta_sql(rows: Rows) -> str:
-    source = read_views(rows.query.select, feeds=(rows.stream.alias,))
-    items = [f"{output.expression.sql('spark')} AS {quoted(output.name)}" for output in rows.query.outputs]
-    return select_sql([*items, f"{rows.stream.alias}.{WEIGHT} AS {WEIGHT}"], source)
+    items = [f"{item.piece.text} AS {quoted(item.name)}" for item in rows.query.outputs]
+    return selecting(rows.query, [*items, weight_of(rows.stream)], rows.stream)
 
 
 def rows_both_sql(rows: Rows) -> str:

@@ -1,0 +1,153 @@
+"""Generated rows for a query: few values, so that rows meet in joins and groups, and those that the query asks for."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    ByteType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    MapType,
+    ShortType,
+    StringType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from lodestream.pipeline.gold.plan import GoldPlan
+
+Row = tuple[Any, ...]
+_ROWS, _GOING, _COMING = 12, 5, 5
+_DAY = datetime(2024, 1, 1)
+_TEXT = re.compile(r"'((?:[^'\\]|\\.|'')*)'|\"((?:[^\"\\]|\\.)*)\"")
+_NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.])")
+_MOST_LITERALS = 12
+
+
+class Specimens:
+    """The rows of each input before and after a change, and the change itself (rows with their weight)."""
+
+    def __init__(self, shapes: Mapping[str, StructType], plan: GoldPlan, manner: str, seed: int) -> None:
+        self.shapes = shapes
+        self._chance = random.Random(f"{seed} {manner}")  # noqa: S311 (test rows, no secret)
+        self._manner = manner
+        text = plan.full_sql
+        self._texts = _literals(_TEXT, text)
+        self._numbers = [Decimal(found) for found in _literals(_NUMBER, text) if len(found) < 10]
+        self.before: dict[str, list[Row]] = {}
+        self.after: dict[str, list[Row]] = {}
+        self.changes: dict[str, list[Row]] = {}
+        for name in plan.inputs:
+            self._fill(name, shapes[name])
+
+    def _fill(self, name: str, shape: StructType) -> None:
+        rows = [self._row(shape) for _ in range(_ROWS)]
+        rows += self._chance.sample(rows, 2)  # the same row twice
+        gone = set(self._chance.sample(range(len(rows)), _GOING))
+        coming = [self._like(self._chance.choice(rows), shape) for _ in range(_COMING)]
+        self.before[name] = rows
+        self.after[name] = [row for number, row in enumerate(rows) if number not in gone] + coming
+        self.changes[name] = [(*rows[number], -1) for number in gone] + [(*row, 1) for row in coming]
+
+    def _row(self, shape: StructType) -> Row:
+        return tuple(self._value(field.dataType) for field in shape)
+
+    def _like(self, row: Row, shape: StructType) -> Row:
+        """An update: most columns stay, so that rows leave one group for another."""
+        kept = zip(row, shape, strict=True)
+        return tuple(value if self._chance.random() < 0.6 else self._value(field.dataType) for value, field in kept)
+
+    def _value(self, kind: DataType) -> Any:
+        if self._chance.random() < (0.15 if self._manner == "rich" else 0.05):
+            return None
+        for known, make in _MAKERS.items():
+            if isinstance(kind, known):
+                return make(self, kind)
+        return None
+
+    def _whole(self, kind: DataType) -> int:
+        most = 127 if isinstance(kind, ByteType) else 30_000 if isinstance(kind, ShortType) else 2**31 - 1
+        asked = [int(n) + step for n in self._numbers for step in (-1, 0, 1) if n == int(n) and n < most]
+        few = [1, 2, 3] if self._manner != "rich" else [-1, 0, 1, 1, 2, 2, 3, 7]
+        return self._chance.choice(few if self._manner == "tame" else few * 3 + asked)
+
+    def _decimal(self, kind: DataType) -> Decimal | None:
+        precision, scale = (kind.precision, kind.scale) if isinstance(kind, DecimalType) else (10, 2)
+        unit = Decimal(1).scaleb(-scale)
+        asked = [n for n in self._numbers if self._manner == "rich"]
+        value = self._chance.choice([Decimal(n) for n in (1, 2, 3)] * 2 + [Decimal("2.5"), Decimal("7.25"), *asked])
+        if self._manner == "rich" and self._chance.random() < 0.2:
+            value = -value
+        value = value.quantize(unit)
+        return value if len(value.as_tuple().digits) <= precision else None
+
+    def _float(self, kind: DataType) -> float:
+        few = [1.0, 2.0, 2.5] if self._manner != "rich" else [-1.5, 0.0, 1.0, 2.0, 2.5, 10.0]
+        return float(self._chance.choice([*few, *(float(n) for n in self._numbers if self._manner == "rich")]))
+
+    def _text(self, kind: DataType) -> str:
+        if self._manner == "digits":
+            return self._chance.choice(["1", "2", "3", "10"])
+        few = ["a", "b", "x", "2024-01-02"] if self._manner == "tame" else ["a", "b", "X", "ab c", "o'hara", ""]
+        return self._chance.choice(few + self._texts * 2)
+
+    def _date(self, kind: DataType) -> date:
+        return (_DAY + timedelta(days=self._chance.randrange(-1, 4))).date()
+
+    def _moment(self) -> datetime:
+        return _DAY + timedelta(minutes=self._chance.choice([0, 1, 5, 30, 59, 60, 61, 600, 1439, 1440, 2900]))
+
+    def _many(self, kind: DataType) -> Any:
+        if isinstance(kind, ArrayType):
+            return [self._value(kind.elementType) for _ in range(self._chance.randrange(3))]
+        if isinstance(kind, MapType):
+            keys = {key for _ in range(2) if (key := self._value(kind.keyType)) is not None}
+            return [(key, self._value(kind.valueType)) for key in keys]
+        if isinstance(kind, StructType):
+            return {field.name: self._value(field.dataType) for field in kind}
+        return None
+
+
+_MAKERS: dict[Any, Callable[[Specimens, DataType], Any]] = {
+    (ByteType, ShortType, IntegerType, LongType): Specimens._whole,
+    DecimalType: Specimens._decimal,
+    (FloatType, DoubleType): Specimens._float,
+    StringType: Specimens._text,
+    BooleanType: lambda self, _: self._chance.random() < 0.5,
+    DateType: Specimens._date,
+    TimestampNTZType: lambda self, _: self._moment(),
+    TimestampType: lambda self, _: self._moment().replace(tzinfo=UTC),
+    BinaryType: lambda self, kind: self._text(kind).encode(),
+    (ArrayType, MapType, StructType): Specimens._many,
+}
+
+
+def rows_as_frame(spark: SparkSession, rows: list[Row], schema: StructType) -> DataFrame:
+    """Rows by way of Arrow: no Python worker has to start, and no local time zone bends a moment."""
+    arrow = to_arrow_schema(schema)
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+    arrays = [pa.array(list(values), type=field.type) for values, field in zip(columns, arrow, strict=True)]
+    return spark.createDataFrame(pa.Table.from_arrays(arrays, schema=arrow), schema)
+
+
+def _literals(pattern: re.Pattern[str], text: str) -> list[str]:
+    found = (match.group(match.lastindex or 0) for match in pattern.finditer(text))
+    return list(dict.fromkeys(found))[:_MOST_LITERALS]

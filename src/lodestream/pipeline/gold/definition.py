@@ -1,0 +1,64 @@
+"""What a Gold table's rows depend on besides its inputs' rows: when it changes, the stored rows are another table's.
+
+It covers the query, the way it is kept, the columns it reads with their types, and the settings that answers depend on.
+A column that the query never mentions may come or go.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+
+from sqlglot.dialects import Spark
+from sqlglot.errors import SqlglotError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from lodestream.pipeline.gold.plan import GoldPlan, InputInfo
+
+# Spark settings that change answers; everything else about a session changes only how fast they come.
+SETTINGS = (
+    "spark.sql.ansi.enabled",
+    "spark.sql.caseSensitive",
+    "spark.sql.decimalOperations.allowPrecisionLoss",
+    "spark.sql.legacy.timeParserPolicy",
+    "spark.sql.mapKeyDedupPolicy",
+    "spark.sql.session.timeZone",
+)
+_BEFORE_A_STAR = (TokenType.SELECT, TokenType.COMMA, TokenType.DOT, TokenType.DISTINCT, TokenType.ALL)
+
+
+def definition(sql: str, plan: GoldPlan, infos: Iterable[InputInfo], settings: Mapping[str, str]) -> str:
+    parts = [plan.strategy, sql, plan.store_sql or plan.full_sql]
+    parts += [f"{name} {kind}" for name, kind in sorted(read_columns(sql, infos).items())]
+    parts += [f"{key}={value}" for key, value in sorted(settings.items())]
+    return fingerprint(parts)
+
+
+def fingerprint(parts: Iterable[str]) -> str:
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def read_columns(sql: str, infos: Iterable[InputInfo]) -> dict[str, str]:
+    """`table.column` and its type for every column that the text can read: by its name, by `*` or by NATURAL JOIN."""
+    tokens = _tokens(sql)
+    named = {token.text.lower() for token in tokens}
+    everything = tokens == [] or "natural" in named or _has_star(tokens)
+    return {
+        f"{info.name}.{column.lower()}": str(kind)
+        for info in infos
+        for column, kind in info.columns.items()
+        if everything or column.lower() in named
+    }
+
+
+def _tokens(sql: str) -> list[Token]:
+    try:
+        return list(Spark().tokenize(sql))
+    except SqlglotError:
+        return []
+
+
+def _has_star(tokens: list[Token]) -> bool:
+    """A star that stands for columns: not that of `count(*)`, nor the sign of a product."""
+    return any(star.token_type == TokenType.STAR and one.token_type in _BEFORE_A_STAR for one, star in pairwise(tokens))

@@ -1,0 +1,175 @@
+"""The user's SQL, parsed for reading only: every node knows which characters of the text it stands for.
+
+What reaches Spark is cut from that text. A tree is never rendered again: no renderer knows all of Spark's SQL, and one
+that changes a function's name, a field's case or a quote changes the answer without a word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import wraps
+from itertools import pairwise
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.dialects import Spark
+from sqlglot.errors import SqlglotError
+from sqlglot.parsers.spark import SparkParser
+from sqlglot.tokenizer_core import Token, TokenType
+
+from lodestream.pipeline.gold.plan import NotProvableError
+
+# sqlglot takes `window` for the WINDOW clause. The stand-in is as long, so positions in the text stay true.
+_WINDOW, _STAND_IN = "window", "w_ndow"
+_SPAN, _CALL = "lode_span", "lode_call"
+_DIALECT = Spark()
+Span = tuple[int, int]
+
+
+class UnreadableError(Exception):
+    """The parser cannot read the text; Spark may."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """`text` is what the user wrote; `plain` has blanks for comments, hints and `;`: its pieces can be joined."""
+
+    text: str
+    plain: str
+    trees: tuple[exp.Expr, ...]
+    tokens: tuple[Token, ...]
+
+
+def parse(text: str) -> Parsed:
+    try:
+        tokens = _DIALECT.tokenize(text)
+        shown = _with_stand_ins(text, tokens)
+        read = _DIALECT.tokenize(shown) if shown != text else tokens
+        parser = _SpanParser(dialect=_DIALECT)
+        trees = [tree for tree in parser.parse(read, shown) if tree is not None]
+    except (SqlglotError, RecursionError, ValueError, AttributeError, TypeError, KeyError, IndexError) as error:
+        raise UnreadableError(str(error).splitlines()[0] if str(error) else type(error).__name__) from error
+    for tree in trees:
+        _finish(tree, read)
+    return Parsed(text, _without_comments(text, tokens), tuple(trees), tuple(tokens))
+
+
+def span(node: exp.Expr) -> Span:
+    """Where the node stands in the text."""
+    found: Span | None = node.meta.get(_SPAN)
+    if found is None:
+        raise NotProvableError(f"{node.key.upper()} cannot be told apart from its neighbours in the text")
+    return found
+
+
+def call(node: exp.Expr) -> str | None:
+    """The name that a function is called by, as the user wrote it, in lower case."""
+    found: str | None = node.meta.get(_CALL)
+    return found
+
+
+def calls(tokens: tuple[Token, ...]) -> Iterator[tuple[str, bool]]:
+    """Every name before an opening parenthesis, and whether it is a plain one: `a.b(` and quoted names are not."""
+    for before, token, following in zip((None, *tokens), tokens, tokens[1:], strict=False):
+        if following.token_type == TokenType.L_PAREN and token.text[:1].isidentifier():
+            qualified = before is not None and before.token_type == TokenType.DOT
+            yield token.text.lower(), not qualified and token.token_type != TokenType.IDENTIFIER
+
+
+class _SpanParser(SparkParser):
+    """Notes for each node the tokens it was made of; `starts` are where the methods under way began."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self.starts: list[int] = []
+
+
+def _noting(method: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(method)
+    def parse_and_note(self: Any, *given: Any, **named: Any) -> Any:
+        start, tokens = self._index, self._tokens
+        if method.__name__ == "_parse_window" and given and isinstance(given[0], exp.Expr) and self.starts:
+            # A call is handed on before anything returned it, its name and closing parenthesis read.
+            begins = [tokens[self.starts[-1]].start, *(found[0] for found in [_noted(given[0])] if found)]
+            given[0].meta[_SPAN] = (min(begins), tokens[start - 1].end + 1)
+        self.starts.append(start)
+        try:
+            node = method(self, *given, **named)
+        finally:
+            self.starts.pop()
+        if isinstance(node, exp.Expr) and _SPAN not in node.meta and self._index > start:
+            begins = [tokens[start].start, *(found[0] for child in node.iter_expressions() if (found := _noted(child)))]
+            node.meta[_SPAN] = (min(begins), tokens[self._index - 1].end + 1)
+        return node
+
+    return parse_and_note
+
+
+for _name in dir(SparkParser):
+    if _name.startswith("_parse_") and callable(getattr(SparkParser, _name)):
+        setattr(_SpanParser, _name, _noting(getattr(SparkParser, _name)))
+
+
+def _noted(node: exp.Expr) -> Span | None:
+    """The node's own span, or what its parts cover: `a + b` in `a + b + c` is made in passing."""
+    found: Span | None = node.meta.get(_SPAN)
+    if found is not None:
+        return found
+    parts = [part for child in node.iter_expressions() if (part := _noted(child))]
+    return (min(p[0] for p in parts), max(p[1] for p in parts)) if parts else None
+
+
+def _finish(tree: exp.Expr, tokens: list[Token]) -> None:
+    starts = {token.start: index for index, token in enumerate(tokens)}
+    for node in tree.walk():
+        node.comments = None
+        if _SPAN not in node.meta and (found := _noted(node)):
+            node.meta[_SPAN] = found
+        if isinstance(node, (exp.Identifier, exp.Anonymous)) and node.this == _STAND_IN:
+            node.set("this", _WINDOW)
+    closing = _closing(tokens)
+    for node in tree.find_all(exp.Func):
+        first, last = node.meta.get(_SPAN, (-1, 0))
+        place = starts.get(first)
+        # `sum(a) > 1` begins like a call, too, but a call ends where its parenthesis closes.
+        if place is not None and closing.get(place + 1) == last:
+            name = tokens[place].text.lower()
+            node.meta[_CALL] = _WINDOW if name == _STAND_IN else name
+
+
+def _closing(tokens: list[Token]) -> dict[int, int]:
+    """Where the text of each opening parenthesis ends."""
+    found, opened = {}, []
+    for index, token in enumerate(tokens):
+        if token.token_type == TokenType.L_PAREN:
+            opened.append(index)
+        elif token.token_type == TokenType.R_PAREN and opened:
+            found[opened.pop()] = token.end + 1
+    return found
+
+
+def _with_stand_ins(text: str, tokens: list[Token]) -> str:
+    """`window` is a name unless it opens the clause `WINDOW w AS (...)`."""
+    pairs = [*pairwise(tokens), *((token, None) for token in tokens[-1:])]
+    for number, (token, following) in enumerate(pairs):
+        if token.token_type != TokenType.WINDOW:
+            continue
+        after = tokens[number + 2] if number + 2 < len(tokens) else None
+        clause = following is not None and following.token_type in (TokenType.VAR, TokenType.IDENTIFIER)
+        if not (clause and after is not None and after.token_type == TokenType.ALIAS):
+            text = text[: token.start] + _STAND_IN + text[token.end + 1 :]
+    return text
+
+
+def _without_comments(text: str, tokens: list[Token]) -> str:
+    """Hints are comments too: they say how to run the user's own statement, and the ones made from it are others."""
+    kept = [" "] * len(text)
+    hint = False
+    for token in tokens:
+        hint = hint or token.token_type == TokenType.HINT
+        if not hint and token.token_type != TokenType.SEMICOLON:
+            kept[token.start : token.end + 1] = text[token.start : token.end + 1]
+        elif token.text.endswith("*/"):
+            hint = False
+    return "".join(kept)
