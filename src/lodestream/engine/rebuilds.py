@@ -16,11 +16,12 @@ from lodestream.engine.keyed import keyed
 from lodestream.engine.project import Project, contract_of
 from lodestream.errors import LodeError
 from lodestream.pipeline import Files, Table
-from lodestream.pipeline.definition import changed_parts, code_of, definition_parts, read_note
+from lodestream.pipeline.definition import changed_parts, code_of, definition_parts, read_parts
+from lodestream.pipeline.gold.plan import InputInfo
 from lodestream.tables.feed import feed_of
 from lodestream.tables.inspect import Inspector, TableView
 from lodestream.tables.promised import promised
-from lodestream.tables.snapshot import CODE, DEFINITION
+from lodestream.tables.snapshot import CODE, PARTS
 
 Effect = Literal["build", "rebuild", "alter", "new rows"]
 
@@ -81,16 +82,18 @@ class _Stored:
 
     def _gold(self, table: Table, view: TableView | None) -> Iterator[PlannedChange]:
         graph = self._project.graph
-        reads = tuple(self._read(one) for one in graph.inputs(table.name))
+        inputs = graph.inputs(table.name)
+        reads = tuple(self._read(one) for one in inputs)
         stamped = view.last_stamped() if view else None
         if stamped is None or stamped.stamp is None:
             if any(one.rows for one in reads):
                 yield PlannedChange(table.name, "build", "it has no rows yet", reads, graph.downstream(table.name))
             return
-        before = read_note(stamped.stamp.notes.get(DEFINITION))
-        inputs = {one: self._columns[one] for one in graph.inputs(table.name) if self._columns.get(one)}
-        now = definition_parts(table, inputs, graph.lookups(table.name))
-        why = list(changed_parts(before, now)) if before is not None and len(inputs) == len(reads) else []
+        before = read_parts(stamped.stamp.notes.get(PARTS))
+        infos = [InputInfo(one, self._columns.get(one, {}), lookup=one in graph.lookups(table.name)) for one in inputs]
+        if before is None or not all(info.columns for info in infos):
+            return  # made by an earlier version, or from tables that are not there: only a run can tell
+        why = list(changed_parts(before, definition_parts(table, infos)))
         if why:
             yield PlannedChange(table.name, "rebuild", "; ".join(why), reads, graph.downstream(table.name))
 

@@ -1,109 +1,83 @@
 """What a table's stored rows were made by, in parts that can be compared one by one. No Spark.
 
-A Gold snapshot carries the parts as a note: rows of another definition must not be added to, and `lode plan` says
-which part has changed before a run rebuilds the table.
+A Gold snapshot carries its definition as one fingerprint, which only Spark can make: it has the session's settings and
+the way that was chosen. The parts beside it say what of the declaration changed, so that `lode plan` can tell before a
+run that a table will be rebuilt, and why.
 """
 
 from __future__ import annotations
 
-import hashlib
-import inspect
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from sqlglot import exp
-
-from lodestream.errors import DeclarationError
-from lodestream.pipeline.location import Location
-from lodestream.pipeline.sql import parse_query
+from lodestream.pipeline.gold.definition import fingerprint, read_columns
+from lodestream.pipeline.gold.plan import InputInfo
+from lodestream.pipeline.reach import source_fingerprint
 from lodestream.pipeline.table import Table
 
-QUERY, OPTIONS, WAY, INPUT = "query", "options", "way", "input "
+QUERY, OPTIONS, INPUT = "query", "options", "input "
 
 
-def definition_parts(
-    table: Table, inputs: Mapping[str, Mapping[str, str]], lookups: tuple[str, ...] = ()
-) -> dict[str, str]:
+def definition_parts(table: Table, infos: Iterable[InputInfo]) -> dict[str, str]:
     """The query or function, the options that rows depend on, and what it reads of each input.
 
-    `inputs` maps the full name of each input to its columns and their Spark types.
+    The columns of `infos` are those of the stored inputs as readers see them, with Spark's names for their types.
     """
-    used = used_names(table)
-    parts = {QUERY: _digest(source_text(table)), OPTIONS: _digest([table.strategy, table.keys, sorted(lookups)])}
-    for name, columns in inputs.items():
-        read = [(one, _spelt(kind)) for one, kind in columns.items() if used is None or one.lower() in used]
-        parts[f"{INPUT}{name}"] = _digest(read)
-    return parts
+    infos = tuple(infos)
+    lookups = sorted(info.name for info in infos if info.lookup)
+    options = fingerprint([table.strategy or "", ",".join(table.keys), ",".join(lookups)])
+    return {
+        QUERY: fingerprint([made_by(table)]),
+        OPTIONS: options,
+        **{INPUT + one.name: _read(table, one) for one in infos},
+    }
 
 
-def definition_note(parts: Mapping[str, str], way: str) -> str:
-    """The parts as one text for a snapshot. `way` says how the rows are stored: it changes with our own version too."""
-    return json.dumps({**parts, WAY: _digest(way)}, separators=(",", ":"), sort_keys=True)
+def parts_note(parts: Mapping[str, str]) -> str:
+    """The parts as one text, for the notes of a snapshot."""
+    return json.dumps(parts, separators=(",", ":"), sort_keys=True)
 
 
-def read_note(note: str | None) -> dict[str, str] | None:
-    """The parts that a snapshot carries; None when it carries none that can be told apart."""
+def read_parts(note: str | None) -> dict[str, str] | None:
+    """The parts that a snapshot carries; None when it carries none, as one of an earlier version."""
     try:
         found = json.loads(note or "")
     except ValueError:
         return None
-    return (
-        {str(key): str(value) for key, value in found.items()} if isinstance(found, dict) and QUERY in found else None
-    )
+    return {str(key): str(value) for key, value in found.items()} if isinstance(found, dict) else None
 
 
 def changed_parts(before: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
-    """What differs, in words; how rows are stored is left out, because only a run can tell it."""
+    """What differs, in words."""
     if before.get(QUERY) != now.get(QUERY):
         yield "its query or function changed"
     if before.get(OPTIONS) != now.get(OPTIONS):
         yield "its strategy, keys or lookups changed"
     for key in sorted({*before, *now}):
-        if key.startswith(INPUT) and before.get(key) != now.get(key):
-            name = key.removeprefix(INPUT)
-            if key not in before:
-                yield f"it reads {name} now"
-            elif key not in now:
-                yield f"it reads {name} no more"
-            else:
-                yield f"columns of {name} that it reads changed"
+        name = key.removeprefix(INPUT)
+        if not key.startswith(INPUT) or before.get(key) == now.get(key):
+            continue
+        if key in before and key in now:
+            yield f"columns of {name} that it reads changed"
+        else:
+            yield f"it reads {name} {'no more' if key in before else 'now'}"
 
 
 def code_of(table: Table) -> str:
-    """What makes the rows of a Silver table, as far as its own text shows."""
-    filters = [(one.name, one.sql) for one in table.filters]
-    return _digest([source_text(table), repr(table.decode), filters, table.delete_when])
+    """What makes the rows of a Silver table: its code, how it is decoded, which rows it keeps."""
+    filters = [f"{one.name}={one.sql}" for one in table.filters]
+    return fingerprint([made_by(table), repr(table.decode), table.delete_when or "", *filters])
 
 
-def source_text(table: Table) -> str:
-    """A query is its text, a function its source; one that has none is known by its place."""
+def made_by(table: Table) -> str:
+    """A query is its text, a function its own and that of the project's code it reaches."""
     if table.sql is not None:
         return table.sql
-    try:
-        return inspect.getsource(inspect.unwrap(table.function)) if table.function else str(table.location)
-    except (OSError, TypeError):
-        return str(table.location)
+    return source_fingerprint(table.function) if table.function else str(table.location)
 
 
-def used_names(table: Table) -> frozenset[str] | None:
-    """Every name in a query, in lower case: among them are the columns it reads. None when it may read all of them."""
-    if table.sql is None:
-        return None
-    try:
-        tree = parse_query(table.sql, Location("", 1))
-    except DeclarationError:
-        return None
-    whole = any(not isinstance(star.parent, exp.Count) for star in tree.find_all(exp.Star))
-    natural = any(join.args.get("method") for join in tree.find_all(exp.Join))
-    by_name = any(one.args.get("by_name") for one in tree.find_all(exp.SetOperation))
-    if whole or natural or by_name or tree.find(exp.Pivot, exp.QueryTransform):
-        return None
-    return frozenset(one.name.lower() for one in tree.find_all(exp.Identifier))
-
-
-def _spelt(kind: str) -> str:
-    return kind.lower().replace(" ", "")
-
-
-def _digest(value: object) -> str:
-    return hashlib.sha256(json.dumps(value).encode()).hexdigest()[:16]
+def _read(table: Table, info: InputInfo) -> str:
+    """A function may read every column."""
+    columns = {name: str(kind) for name, kind in info.columns.items()}
+    read = read_columns(table.sql, [info]) if table.sql is not None else columns
+    return fingerprint(f"{name} {kind.lower().replace(' ', '')}" for name, kind in sorted(read.items()))

@@ -12,9 +12,9 @@ Positions = Mapping[str, Any]
 PREFIX = "lode."
 # The note of a batch that leaves the positions as they are, such as a replay of dead letters.
 GUEST = "guest"
-# The note that says which code of a Silver table made the rows of a batch, and which definition those of a Gold table.
+# Notes that say what made the rows of a batch: the code of a Silver table, the parts of a Gold table's definition.
 CODE = "code"
-DEFINITION = "definition"
+PARTS = "parts"
 
 
 @dataclass(frozen=True, slots=True)
