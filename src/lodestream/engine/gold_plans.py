@@ -54,7 +54,7 @@ def refuse_unprovable(project: Project) -> None:
 
 def _function(project: Project, table: Table) -> Way:
     if table.strategy == "delta":
-        return REFUSED, "a function does not show how a change adds up", "write it as a query, or give it keys="
+        return REFUSED, "a function does not show how a change adds up", "write it as a query, or take strategy= away"
     if table.strategy == "full" or not table.keys:
         return "full", "recomputed as a whole, because a function does not show which rows a change touches", None
     without = [name for name in project.graph.streams(table.name) if not _carries(project, name, table.keys)]
