@@ -35,7 +35,11 @@ def blamed(table: Table, error: Exception) -> Finding:
     if isinstance(error, LodeError) and error.__cause__ is None:
         message = error.what if table.name in error.what else f"{table.name}: {error.what}"
         return Finding("error", table.name, message, error.why or "", error.fix or "", table.location)
-    cause = error.__cause__ if isinstance(error, LodeError) and error.__cause__ is not None else error
+    if not isinstance(error, LodeError):
+        said = " ".join((str(error).strip() or type(error).__name__).splitlines()[0].split())[:300]
+        why = "Spark refuses it over empty tables, as a run would"
+        return Finding("error", table.name, f"{table.name}: {said}", why, "correct its declaration", table.location)
+    cause = error.__cause__ or error
     said = " ".join(str(cause).split()) or type(cause).__name__
     return Finding(
         "error",

@@ -22,11 +22,12 @@ from lodestream.engine.plan import Deep
 from lodestream.engine.project import Project, contract_of
 from lodestream.errors import Transient
 from lodestream.flows.gold.flow import GoldFlow
+from lodestream.flows.shape import ddl_of
 from lodestream.flows.silver.accounting import drops
 from lodestream.flows.silver.flow import SilverFlow
 from lodestream.flows.silver.judge import filtered_by
 from lodestream.pipeline import Files, Finding, Kafka, Table, parse_partition
-from lodestream.pipeline.function_shape import function_shape
+from lodestream.pipeline.function_shape import dropping_call
 from lodestream.runtime.progress import Progress, SilentProgress
 from lodestream.runtime.session import start_session
 from lodestream.sources.file_rows import BRONZE_DDL as FILES_DDL
@@ -86,16 +87,24 @@ class _Look:
             ddl = BRONZE_DDL if isinstance(table.source, Kafka) else FILES_DDL
             self._lake.open(table.name, ddl, partition_by=table.partition_by)
             return
-        flow = self._builder.flow(table)
+        # A Gold table's columns are known once it is made: its partitions are looked at after that.
+        flow = self._builder.flow(replace(table, partition_by=()) if table.tier == "gold" else table)
         if isinstance(flow, SilverFlow):
             yield from _silver(flow)
         elif isinstance(flow, GoldFlow):
             flow.prepare()
             if flow.plan is not None:
                 self.ways[table.name] = (flow.plan.strategy, flow.plan.reason, flow.plan.cheaper)
-            yield from _partitions(table, self._lake.whole(table.name).columns)
+            yield from self._partitioned(table)
         else:
             flow.create()
+
+    def _partitioned(self, table: Table) -> Iterator[Finding]:
+        made = self._lake.whole(table.name)
+        wrong = _partitions(table, made.columns)
+        yield from wrong
+        if table.partition_by and not wrong:
+            self._lake.open(f"{table.name}__parts", ddl_of(made.schema), partition_by=table.partition_by)
 
     def _stand_in(self, table: Table) -> None:
         """A table that is wrong but has a contract is made of it, so that its readers are looked at too."""
@@ -112,7 +121,8 @@ def _silver(flow: SilverFlow) -> Iterator[Finding]:
     table, rows = flow.table, flow.declared()
     contract = flow.contract
     columns = [one.name for one in contract] if contract else rows.columns
-    wrong = [missing_column(table, "keys", one, columns) for one in flow.keys if one not in columns]
+    held = {one.lower() for one in columns}
+    wrong = [missing_column(table, "keys", one, columns) for one in flow.keys if one.lower() not in held]
     wrong += [
         missing_column(table, "sequence_by", one, rows.columns) for one in table.sequence_by if one not in rows.columns
     ]
@@ -137,8 +147,8 @@ def _partitions(table: Table, columns: list[str]) -> list[Finding]:
 
 
 def _dropping(table: Table) -> Finding:
-    shape = function_shape(table.function, dict.fromkeys(table.inputs, ())) if table.function else None
-    place = replace(table.location, line=shape.dropped_at) if shape and shape.dropped_at else table.location
+    line = dropping_call(table.function) if table.function else None
+    place = replace(table.location, line=line) if line else table.location
     return Finding(
         "error",
         table.name,

@@ -15,6 +15,7 @@ from typing import Any
 
 _SAME = ("alias", "cache", "coalesce", "distinct", "dropDuplicates", "drop_duplicates", "hint", "limit", "orderBy",
          "persist", "repartition", "sort")  # fmt: skip
+_DROPS = ("where", "filter", "distinct", "dropDuplicates", "drop_duplicates", "dropna", "limit")
 _GENERATES = re.compile(r"explode|inline|stack|json_tuple|flatMap|mapIn")
 
 
@@ -41,6 +42,21 @@ def function_shape(function: Callable[..., Any], inputs: Mapping[str, Sequence[s
     if found is None or found.dropped_at is None:
         return found
     return replace(found, dropped_at=None if _GENERATES.search(text) else start + found.dropped_at - 1)
+
+
+def dropping_call(function: Callable[..., Any]) -> int | None:
+    """The line of the first call in a function that drops rows, as far as its text shows."""
+    try:
+        lines, start = inspect.getsourcelines(inspect.unwrap(function))
+        tree = ast.parse(textwrap.dedent("".join(lines)))
+    except (OSError, TypeError, SyntaxError):
+        return None
+    found = [
+        node.func.end_lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _DROPS
+    ]
+    return start + min(line for line in found if line) - 1 if found else None
 
 
 def mentions(function: Callable[..., Any], word: str) -> bool:
