@@ -17,6 +17,9 @@ _STYLES = {
     "batch.refused": "bold red",
     "gap.accepted": "yellow",
     "contract.unreadable": "yellow",
+    "verify.equal": "green",
+    "verify.mismatch": "bold red",
+    "verify.rebuilt": "yellow",
 }
 
 

@@ -21,6 +21,7 @@ from lodestream.cli.commands.init import init
 from lodestream.cli.commands.plan import plan
 from lodestream.cli.commands.run import run
 from lodestream.cli.commands.status import status
+from lodestream.cli.commands.verify import verify
 from lodestream.cli.failure import STOPPED, show_crash, show_error, show_usage
 from lodestream.errors import LodeError
 
@@ -34,6 +35,8 @@ Exit codes:
   4   rows break the contract, or a batch does not add up
   5   another writer has the table
   6   a source is not the one we were reading
+  7   a Gold table differs from its query
+  8   a Gold table could not be verified
   75  a passing trouble, such as an unreachable broker: try again
   130 stopped by Ctrl-C
 """
@@ -50,7 +53,7 @@ def lode() -> None:
     """Bronze, Silver and Gold tables that keep themselves current, seconds behind Kafka."""
 
 
-for _command in (init, plan, run, status, events, changes, dead, broker, demo, doctor, completion):
+for _command in (init, plan, run, status, events, changes, verify, dead, broker, demo, doctor, completion):
     lode.add_command(_command)
 
 

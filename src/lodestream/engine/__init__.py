@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from lodestream.engine.project import Project, open_project
     from lodestream.engine.run import RunEnd, run_pipeline
     from lodestream.engine.status import Status, TableStatus, read_status
+    from lodestream.engine.verify import verify_tables
 
 _HOMES = {
     "Plan": "plan",
@@ -29,6 +30,7 @@ _HOMES = {
     "dead_letters": "dead",
     "discard_dead": "dead",
     "replay_dead": "dead",
+    "verify_tables": "verify",
 }
 
 __all__ = [
@@ -45,6 +47,7 @@ __all__ = [
     "read_status",
     "replay_dead",
     "run_pipeline",
+    "verify_tables",
 ]
 
 

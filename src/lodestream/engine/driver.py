@@ -42,6 +42,20 @@ class Driver:
         self._stop = stop
         self._abandon = abandon
         self._changed = threading.Condition()
+        self._worked = time.monotonic()
+
+    def idle_for(self) -> float:
+        """Seconds since a batch was made; 0 while one is being made."""
+        if any(runner.flow.at_work for runner in self._runners.values()):
+            self._worked = time.monotonic()
+            return 0.0
+        return time.monotonic() - self._worked
+
+    def wake(self, name: str) -> None:
+        """A flow has something to do that no input tells it."""
+        with self._changed:
+            self._runners[name].wake()
+            self._changed.notify_all()
 
     def run(self) -> None:
         threads = [threading.Thread(target=self._work, name=f"lode-{n}", daemon=True) for n in range(self._workers)]
@@ -92,6 +106,8 @@ class Driver:
 
     def _after(self, runner: Runner, published: Published | None, settled: bool) -> None:
         runner.settle()
+        if published is not None:
+            self._worked = time.monotonic()
         if isinstance(runner.error, AnotherWriter):
             # Another driver keeps this pipeline: going on with the other tables would only lose more races.
             self._stop.set()

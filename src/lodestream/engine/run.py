@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -17,9 +18,14 @@ from lodestream.engine.failures import Backoff
 from lodestream.engine.gold_plans import refuse_unprovable
 from lodestream.engine.project import Project
 from lodestream.engine.runner import FlowEnd, Runner
+from lodestream.engine.scrub import Schedule, Scrubber
 from lodestream.engine.sizing import Sizer
+from lodestream.engine.verify import verify_one
+from lodestream.flows.gold.flow import GoldFlow
 from lodestream.observe.events import Event, EventLog, events_folder
 from lodestream.pipeline import Graph, Json, Kafka
+from lodestream.recovery.verify.compare import Sampling
+from lodestream.recovery.verify.result import Verification
 from lodestream.runtime.broker import start_broker
 from lodestream.runtime.progress import Progress, SilentProgress
 from lodestream.runtime.session import start_session
@@ -27,6 +33,8 @@ from lodestream.sources.codecs import warm_up
 
 # Seconds between looks at a table that another driver keeps: it cannot wake us.
 _FOREIGN_POLL = 1.0
+# The Spark jobs of verifications, so that they can be cancelled without harm to others.
+_VERIFYING = "lode-verify"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +75,8 @@ def run_pipeline(
     run = new_run()
     events = EventLog(events_folder(project.config.state_dir), run, on_event)
     events.emit("run.started", pipeline=project.pipeline.name, tables=list(graph.names), once=once, pid=os.getpid())
-    runners = _runners(project, graph, Builder(project, spark, run, bootstrap), events, once, decided)
+    builder = Builder(project, spark, run, bootstrap)
+    runners = _runners(project, graph, builder, events, once, decided)
     driver = Driver(
         runners,
         {name: graph.readers(name) for name in graph.names},
@@ -78,9 +87,12 @@ def run_pipeline(
     )
     table = EventTable(spark, project.config.catalog.name, events)
     table.start()
+    scrubber = None if once else _scrubber(project, graph, builder, spark, runners, driver, events)
     try:
         driver.run()
     finally:
+        if scrubber is not None:
+            scrubber.close()
         for runner in runners:
             runner.flow.close()
     end = RunEnd(run, _reason(runners, once, stop), {runner.name: runner.end() for runner in runners})
@@ -122,6 +134,35 @@ def _runners(
         )
         runners.append(runner)
     return runners
+
+
+def _scrubber(
+    project: Project,
+    graph: Graph,
+    builder: Builder,
+    spark: SparkSession,
+    runners: Sequence[Runner],
+    driver: Driver,
+    events: EventLog,
+) -> Scrubber | None:
+    """What verifies the tables that ask for it; None when none does."""
+    flows = {one.name: one.flow for one in runners if isinstance(one.flow, GoldFlow) and one.flow.table.verify}
+    if not flows:
+        return None
+
+    def verify(name: str, keys: int | None, proceed: Callable[[], None]) -> Verification:
+        spark.sparkContext.setJobGroup(_VERIFYING, f"verifying {name}", interruptOnCancel=True)
+        sampling = Sampling(keys, random.randrange(2**31)) if keys else None  # noqa: S311 - any sample will do
+        return verify_one(project, builder, graph[name], sampling, proceed)
+
+    def cancel() -> None:
+        spark.sparkContext.cancelJobGroup(_VERIFYING)
+
+    intervals = {name: flow.table.verify or 0.0 for name, flow in flows.items()}
+    schedule = Schedule(intervals, project.config.state_dir / "verified.json")
+    scrubber = Scrubber(schedule, verify, flows, driver, events, cancel)
+    scrubber.start()
+    return scrubber
 
 
 def _poll(graph: Graph, name: str, interval: float, has_upstream: bool) -> float | None:

@@ -39,6 +39,8 @@ class Flow(ABC):
         self.name = table.name
         self.sources = tuple(sources)
         self.promise: Promise | None = None
+        # Whether a batch is being made right now: what can wait then does.
+        self.at_work = False
         self._tuning = Tuning(lake.spark)
         self._writer: Writer | None = None
         self._notices: list[tuple[str, dict[str, Any]]] = []
@@ -163,6 +165,13 @@ class Flow(ABC):
         return self._lookout.span(base.stamp, latest, rows)
 
     def _run_batch(self, base: Base, span: Span, began: float, *, decision: str | None = None) -> Published:
+        self.at_work = True
+        try:
+            return self._published(base, span, began, decision)
+        finally:
+            self.at_work = False
+
+    def _published(self, base: Base, span: Span, began: float, decision: str | None) -> Published:
         self._tuning.fit(span.rows)
         batch = self.make(span) if span.rows else self.empty(span)
         try:

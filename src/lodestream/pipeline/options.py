@@ -34,6 +34,7 @@ class GoldOptions(BronzeOptions, total=False):
     lookup: Names
     strategy: Strategy
     export: str | Path
+    verify: str
     expect: Mapping[str, str | tuple[str, ActionWord]]
     expect_action: ActionWord
 
@@ -242,4 +243,5 @@ _CONVERT: dict[str, Callable[[str, Any, Location], Any]] = {
     "properties": _properties,
     "sequence_by": check_names,
     "strategy": _strategy,
+    "verify": _duration,
 }

@@ -67,6 +67,7 @@ class Table:
     owner: str | None = None
     strategy: Strategy | None = None
     export: Path | None = None
+    verify: float | None = None  # seconds between two verifications; None: only when asked
     filters: tuple[Filter, ...] = ()
     expectations: tuple[Expectation, ...] = ()
     description: str | None = None

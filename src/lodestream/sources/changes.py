@@ -69,7 +69,7 @@ class KeyedChanges(TableInput):
         return plain(self._lake.whole(self.name, self._state(to).id))
 
     def shape(self, to: Position) -> object:
-        return (to["uuid"], None if to["snapshot"] is None else self._state(to).schema_id)
+        return self._changes.shape(to)  # the feed gets a new column before the rows that have it
 
     def rows_at(self, to: Position) -> int:
         return 0 if to["snapshot"] is None else self._state(to).total_rows

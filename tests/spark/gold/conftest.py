@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 # The tables beside these tests are a module of theirs alone.
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[2] / "gold_queries"))
 pytest.register_assert_rewrite("gold_line", "taxi_gold_oracle", "wire")
 
 from plan_executor import PlanExecutor  # noqa: E402

@@ -35,6 +35,7 @@ class ScriptedFlow:
         self._script = list(script)
         self._diary = diary
         self.accepted = 0
+        self.at_work = False
         self.noticed: list[tuple[str, dict[str, object]]] = []
 
     def take_notices(self) -> list[tuple[str, dict[str, object]]]:
@@ -236,3 +237,25 @@ def test_what_a_flow_notices_is_told_also_when_its_batch_fails(pipeline: Pipelin
     pipeline.run()
     (told,) = read_events(pipeline.folder, name="schema-change")
     assert (told.table, told.fields["steps"]) == ("silver", ["add tip bigint"])
+
+
+def test_the_driver_is_idle_when_no_batch_is_made(pipeline: Pipeline) -> None:
+    flow = pipeline.add("gold", [])
+    driver = Driver(pipeline.runners, {}, workers=1, once=False, stop=pipeline.stop)
+    time.sleep(0.05)
+    assert driver.idle_for() >= 0.05
+    flow.at_work = True
+    assert driver.idle_for() == 0
+    flow.at_work = False
+    assert driver.idle_for() < 0.05, "counted from the end of the batch"
+
+
+def test_a_flow_is_woken_by_name_without_news_from_its_inputs(pipeline: Pipeline) -> None:
+    pipeline.add("bronze", [], polled=60.0)
+    pipeline.add("gold", [None, published("gold")])
+    driver = Driver(pipeline.runners, {"bronze": ["gold"]}, workers=1, once=False, stop=pipeline.stop)
+    timers = [threading.Timer(0.2, driver.wake, ["gold"]), threading.Timer(0.5, pipeline.stop.set)]
+    for timer in timers:
+        timer.start()
+    driver.run()
+    assert pipeline.told("batch.published") == ["gold"]

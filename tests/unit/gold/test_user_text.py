@@ -131,7 +131,7 @@ def test_comments_hints_and_the_semicolon_do_not_swallow_what_follows_a_piece() 
         ("SELECT id, CAST(concat('to', 'day') AS date) AS d FROM silver.trips", "the clock"),
         ("SELECT id, unix_timestamp() AS d FROM silver.trips", "unix_timestamp"),
         ("SELECT id, aes_encrypt(Cat, 'k') AS d FROM silver.trips", "aes_encrypt"),
-        ("SELECT id, Cat:name FROM silver.trips", "not known"),
+        ("SELECT id, zone:a FROM silver.trips", "not known"),
         ("SELECT id, Cat:name AS d FROM silver.trips", "only Spark can read it"),
         ("FROM silver.trips |> SELECT id", "|>"),
         ("SELECT id, stack(2, qty, zone) AS (a) FROM silver.trips", "several columns"),

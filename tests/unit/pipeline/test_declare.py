@@ -97,6 +97,11 @@ def test_every_option_is_kept(taxi: Pipeline, tmp_path: Path) -> None:
     assert table.properties == {"write.format": "x", "flag": "true"}
 
 
+def test_a_gold_table_is_verified_as_often_as_it_says(taxi: Pipeline) -> None:
+    assert taxi.gold("daily", sql="select 1 from silver.r", verify="1 h").verify == 3600.0
+    assert taxi.gold("weekly", sql="select 1 from silver.r").verify is None
+
+
 def test_an_expectation_only_warns_unless_told_otherwise(taxi: Pipeline) -> None:
     table = taxi.silver("t", sql="select * from bronze.r", expect={"positive": "fare >= 0"})
     assert [one.action for one in table.expectations] == ["warn"]
@@ -172,6 +177,9 @@ def test_wrong_options_are_refused_with_the_fix(taxi: Pipeline) -> None:
     refused("not a duration", silver(every="soon"))
     refused("every", silver(every=5))
     refused("more than nothing", silver(every="0 s"))
+    refused("not a duration", lambda: taxi.gold("t", sql="select 1 from silver.r", verify="sometimes"))
+    refused("more than nothing", lambda: taxi.gold("t", sql="select 1 from silver.r", verify="0 s"))
+    refused('unknown option "verify"', silver(verify="1 h"))
     refused("keys=3", silver(keys=3))
     refused("twice", silver(keys=["a", "a"]))
     refused("sequence_by needs keys", silver(sequence_by="at"))

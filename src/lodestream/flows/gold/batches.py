@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from lodestream.flows.gold.flow import GoldFlow
 
 DEFINITION = "definition"
+# The definition of a plan that Spark has refused: it is not tried again at each start.
+REFUSED = "refused"
+# Whether Spark had tried the plan when the batch was made: a first build needs no trial.
+TRIED = "tried"
 
 
 class GoldBatch(Batch):
@@ -29,7 +33,9 @@ class GoldBatch(Batch):
         self._flow = flow
 
     def notes(self) -> Mapping[str, str]:
-        return {DEFINITION: self._flow.definition}
+        refused = {REFUSED: self._flow.refused} if self._flow.refused else {}
+        tried = {TRIED: "yes"} if self._flow.tried else {}
+        return {DEFINITION: self._flow.definition, **refused, **tried}
 
     def audit(self, snapshot: Snapshot) -> None:
         if self._flow.promises is not None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from pyspark.sql import DataFrame
 
@@ -11,7 +12,7 @@ from lodestream.contracts import Contract
 from lodestream.errors import AuditFailed, DeclarationError, LodeError
 from lodestream.flows.agreement import Agreement
 from lodestream.flows.flow import Batch, Flow, Published, Span
-from lodestream.flows.gold.batches import DEFINITION, OverwriteBatch
+from lodestream.flows.gold.batches import DEFINITION, REFUSED, TRIED, OverwriteBatch
 from lodestream.flows.gold.change import change_groups, pass_rows
 from lodestream.flows.gold.equivalence import judge
 from lodestream.flows.gold.export import Export
@@ -63,6 +64,8 @@ class GoldFlow(Flow):
         self.plan: GoldPlan | None = None
         self.keys: tuple[str, ...] = ()
         self.promises: Promises | None = None
+        # A verification found other rows than the query gives: the next batch makes all of them anew.
+        self.rebuilding = False
         self.state = StateTable(lake, table.name, run)
         # Up to this many stored rows a batch writes the whole table: one job is faster than finding what to leave.
         self.small = SMALL
@@ -72,63 +75,97 @@ class GoldFlow(Flow):
         self.tables = self._declared
         self.definition = ""
         self._shaped: dict[str, object] = {}
+        self._untried: Callable[[], None] | None = None
+        self.refused: str | None = None
 
     def ready(self) -> bool:
         return all(table.latest() is not None for table in self.tables)
 
     def prepare(self) -> None:
-        self._plan_for({table.name: table.latest() or {} for table in self._declared})
+        self.decide({table.name: table.latest() or {} for table in self._declared})
         super().prepare()
 
-    def _plan_for(self, positions: Mapping[str, Position]) -> None:
-        """Choose how the table is kept, for inputs as they are shaped at these positions."""
+    def decide(self, positions: Mapping[str, Position]) -> None:
+        """Choose how the table is kept, for inputs as they are shaped at these positions. Nothing is written."""
         infos = [self._info(one, positions[one.table.name]) for one in self.inputs]
-        self.tables = self._declared
         if self.table.sql is not None:
             self.plan = choose(self.table.sql, infos, self.table.strategy)
         else:
             shapes = {table.name: table.now(positions[table.name]) for table in self._declared}
             self.keys = declared_keys(self.table, shapes, [one.table.name for one in self.inputs if one.lookup])
         self.definition = definition(self, infos)
-        if self.plan is not None and self.plan.strategy != "full" and not self._kept_so():
-            self._try(self.plan, infos, positions)
-        if self.plan.strategy == "full" if self.plan else not self.keys:
-            # A whole read builds on nothing that was read before, so nothing that happens to the table can break it.
-            whole = [WholeTable(self.lake, t.name) if isinstance(t, AppendedRows) else t for t in self.tables]
-            self.tables = tuple(whole)
-        self.sources = self.tables
+        self.refused, self._untried = None, None
+        if self.plan is not None and self.plan.strategy != "full":
+            self._weigh(self.plan, infos, positions)
+        self._choose_sources()
         self.promises = Promises.of(self.lake, self.table, self.contract, self.plan)
         self._shaped = {table.name: table.shape(positions[table.name]) for table in self._declared}
 
-    def _kept_so(self) -> bool:
-        """Whether the stored rows are kept by this very plan: then it was tried when it was new."""
+    def _choose_sources(self) -> None:
+        """A whole read builds on nothing that was read before, so nothing that happens to the table can break it."""
+        whole = self.plan.strategy == "full" if self.plan else not self.keys
+        self.sources = self.tables = tuple(
+            WholeTable(self.lake, table.name) if whole and isinstance(table, AppendedRows) else table
+            for table in self._declared
+        )
+
+    def _weigh(self, plan: GoldPlan, infos: Sequence[InputInfo], positions: Mapping[str, Position]) -> None:
+        """A plan that the stored rows are kept by was tried when it was new, and so was one that was refused then."""
         stamp = last_stamp(self.lake.store(self.name)) if self.lake.exists(self.name) else None
-        return stamp is not None and stamp.notes.get(DEFINITION) == self.definition
+        notes = stamp.notes if stamp is not None else {}
+        if notes.get(DEFINITION) == self.definition and TRIED in notes:
+            return
+        if notes.get(REFUSED) == self.definition:
+            self._refuse(plan, infos, "Spark gave other rows for it before")
+            return
+        self._untried = partial(self._try, plan, infos, positions)
+        if plan.shape == "groups":
+            self._untried()  # its first build is made by the plan as well
 
     def _try(self, plan: GoldPlan, infos: Sequence[InputInfo], positions: Mapping[str, Position]) -> None:
         """Spark compares the plan with the query on generated rows; a plan that differs is not used."""
-        query = choose(self.table.sql or "", infos, "full")
+        self._untried = None
         shapes = {table.name: table.now(positions[table.name]).schema for table in self._declared}
+        query = choose(self.table.sql or "", infos, "full")
         verdict = judge(self.lake.spark, plan, query.full_sql, shapes)
-        if verdict.reason is None:
-            return
+        if verdict.reason is not None:
+            self._refuse(plan, infos, verdict.reason)
+            self.notice("plan-refused", strategy=plan.strategy, why=verdict.reason)
+
+    def _refuse(self, plan: GoldPlan, infos: Sequence[InputInfo], why: str) -> None:
         if self.table.strategy is not None:
             raise DeclarationError(
                 f"{self.name}: strategy {plan.strategy!r} was asked for, but Spark shows that it is not the query",
-                why=verdict.reason,
+                why=why,
                 fix="leave the strategy to Lodestream, and report the query",
             )
-        self.plan = replace(query, reason=f"recomputed as a whole, because {verdict.reason}")
+        query = choose(self.table.sql or "", infos, "full")
+        self.refused = self.definition
+        self.plan = replace(query, reason=f"recomputed as a whole, because {why}")
         self.definition = definition(self, infos)
-        self.notice("plan-refused", strategy=plan.strategy, why=verdict.reason)
+        self._choose_sources()
 
     def _reshaped(self, positions: Mapping[str, Position]) -> None:
         """An input that changed its columns: the plan that reads them is chosen anew."""
         if self._shaped != {table.name: table.shape(positions[table.name]) for table in self._declared}:
-            self._plan_for(positions)
+            self.decide(positions)
+
+    @property
+    def tried(self) -> bool:
+        return self._untried is None
+
+    def rebuild_next(self) -> None:
+        """Make the next batch, which comes without news too, from the whole of the inputs."""
+        self.rebuilding = True
 
     def step(self, rows: int) -> Published | None:
+        asked = self.rebuilding  # by another thread, perhaps in the middle of a batch: that one does not count
+        if asked:
+            self._positions = None  # so that it does not wait for news
         published = super().step(rows)
+        if asked and published is not None:
+            self.rebuilding = False
+            self.notice("verify.rebuilt", snapshot=published.snapshot, rows=published.rows.get("out", 0))
         if self._export is not None and self._writer is not None:
             head = self.writer.store.head()
             shown = published.snapshot if published else head.id if head else None
@@ -153,6 +190,8 @@ class GoldFlow(Flow):
     def make(self, span: Span) -> Batch:
         self._reshaped(span.to)
         inputs = Inputs(self.lake.spark, self.tables, span)
+        if self._untried is not None and not must_rebuild(self, span, inputs):
+            self._untried()
         if must_rebuild(self, span, inputs):
             return rebuild(self, span, inputs)
         plan = self.plan
@@ -194,9 +233,10 @@ class GoldFlow(Flow):
         # The whole state is read, or positions belong together: then there is nothing to cap.
         capped = self._adds_up(base) and (self._agreement is None or self._agreement.alone)
         span = super()._span(base, chosen, rows if capped else 2**62)
-        if span is None and base.stamp is not None and base.stamp.notes.get(DEFINITION) != self.definition:
+        stale = base.stamp is not None and base.stamp.notes.get(DEFINITION) != self.definition
+        if span is None and base.stamp is not None and (stale or self.rebuilding):
             since = {table.name: known.get(table.name) or table.start(chosen[table.name]) for table in self.tables}
-            span = Span(since, chosen, 1, previous=base.stamp)  # nothing new, but another query
+            span = Span(since, chosen, 1, previous=base.stamp)  # nothing new, but other rows
         return replace(span, caught_up=span.caught_up and chosen == latest) if span else None
 
     def _adds_up(self, base: Base) -> bool:

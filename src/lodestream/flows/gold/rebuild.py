@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def must_rebuild(flow: GoldFlow, span: Span, inputs: Inputs) -> bool:
     """Nothing stored yet, or rows of another query; or a change whose rows or keys cannot be told."""
-    if span.previous is None or span.previous.notes.get(DEFINITION) != flow.definition:
+    if flow.rebuilding or span.previous is None or span.previous.notes.get(DEFINITION) != flow.definition:
         return True
     if flow.plan is None:
         looked = {one.table.name for one in flow.inputs if one.lookup}

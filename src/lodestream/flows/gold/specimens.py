@@ -32,10 +32,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from lodestream.pipeline.gold.plan import GoldPlan
-
 Row = tuple[Any, ...]
-_ROWS, _GOING, _COMING = 12, 5, 5
+_ROWS, _MOVING = 40, 24
 _DAY = datetime(2024, 1, 1)
 _TEXT = re.compile(r"'((?:[^'\\]|\\.|'')*)'|\"((?:[^\"\\]|\\.)*)\"")
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.])")
@@ -45,27 +43,36 @@ _MOST_LITERALS = 12
 class Specimens:
     """The rows of each input before and after a change, and the change itself (rows with their weight)."""
 
-    def __init__(self, shapes: Mapping[str, StructType], plan: GoldPlan, manner: str, seed: int) -> None:
+    def __init__(self, shapes: Mapping[str, StructType], query: str, manner: str) -> None:
         self.shapes = shapes
-        self._chance = random.Random(f"{seed} {manner}")  # noqa: S311 (test rows, no secret)
+        self._chance = random.Random(manner)  # noqa: S311 (test rows, no secret)
         self._manner = manner
-        text = plan.full_sql
-        self._texts = _literals(_TEXT, text)
-        self._numbers = [Decimal(found) for found in _literals(_NUMBER, text) if len(found) < 10]
+        self._alone = False
+        self._texts = [_unescaped(found) for found in _literals(_TEXT, query)]
+        self._numbers = [Decimal(found) for found in _literals(_NUMBER, query) if len(found) < 10]
         self.before: dict[str, list[Row]] = {}
         self.after: dict[str, list[Row]] = {}
         self.changes: dict[str, list[Row]] = {}
-        for name in plan.inputs:
-            self._fill(name, shapes[name])
+        for name, shape in shapes.items():
+            self._fill(name, shape)
 
     def _fill(self, name: str, shape: StructType) -> None:
         rows = [self._row(shape) for _ in range(_ROWS)]
         rows += self._chance.sample(rows, 2)  # the same row twice
-        gone = set(self._chance.sample(range(len(rows)), _GOING))
-        coming = [self._like(self._chance.choice(rows), shape) for _ in range(_COMING)]
-        self.before[name] = rows
-        self.after[name] = [row for number, row in enumerate(rows) if number not in gone] + coming
-        self.changes[name] = [(*rows[number], -1) for number in gone] + [(*row, 1) for row in coming]
+        going = [self._like(self._chance.choice(rows), shape) for _ in range(_MOVING)]
+        coming = [self._like(self._chance.choice([*rows, *going]), shape) for _ in range(_MOVING)]
+        going, coming = self._marked(going, shape), self._marked(coming, shape)
+        self.before[name] = [*rows, *going]
+        self.after[name] = [*rows, *coming]
+        self.changes[name] = [(*row, -1) for row in going] + [(*row, 1) for row in coming]
+
+    def _marked(self, rows: list[Row], shape: StructType) -> list[Row]:
+        """In each column one row has a value of its own, and one has none: groups and matches come and go with them."""
+        marked = [list(row) for row in rows]
+        for place, field in enumerate(shape):
+            marked[(2 * place) % len(rows)][place] = self._value(field.dataType, alone=True)
+            marked[(2 * place + 1) % len(rows)][place] = None
+        return [tuple(row) for row in marked]
 
     def _row(self, shape: StructType) -> Row:
         return tuple(self._value(field.dataType) for field in shape)
@@ -75,17 +82,24 @@ class Specimens:
         kept = zip(row, shape, strict=True)
         return tuple(value if self._chance.random() < 0.6 else self._value(field.dataType) for value, field in kept)
 
-    def _value(self, kind: DataType) -> Any:
-        if self._chance.random() < (0.15 if self._manner == "rich" else 0.05):
+    def _value(self, kind: DataType, *, alone: bool = False) -> Any:
+        self._alone = alone
+        if not alone and self._chance.random() < (0.15 if self._manner == "rich" else 0.05):
             return None
         for known, make in _MAKERS.items():
             if isinstance(kind, known):
                 return make(self, kind)
         return None
 
+    def _rare(self) -> bool:
+        """A value that hardly another row has: groups of one row come and go with it."""
+        return self._alone or self._chance.random() < 0.1
+
     def _whole(self, kind: DataType) -> int:
         most = 127 if isinstance(kind, ByteType) else 30_000 if isinstance(kind, ShortType) else 2**31 - 1
         asked = [int(n) + step for n in self._numbers for step in (-1, 0, 1) if n == int(n) and n < most]
+        if self._rare():
+            return self._chance.randrange(4, 90)
         few = [1, 2, 3] if self._manner != "rich" else [-1, 0, 1, 1, 2, 2, 3, 7]
         return self._chance.choice(few if self._manner == "tame" else few * 3 + asked)
 
@@ -94,16 +108,23 @@ class Specimens:
         unit = Decimal(1).scaleb(-scale)
         asked = [n for n in self._numbers if self._manner == "rich"]
         value = self._chance.choice([Decimal(n) for n in (1, 2, 3)] * 2 + [Decimal("2.5"), Decimal("7.25"), *asked])
+        if self._rare():
+            value = Decimal(self._chance.randrange(400, 9000)) / 100
         if self._manner == "rich" and self._chance.random() < 0.2:
             value = -value
         value = value.quantize(unit)
         return value if len(value.as_tuple().digits) <= precision else None
 
     def _float(self, kind: DataType) -> float:
+        if self._rare():
+            return self._chance.randrange(400, 9000) / 100
         few = [1.0, 2.0, 2.5] if self._manner != "rich" else [-1.5, 0.0, 1.0, 2.0, 2.5, 10.0]
         return float(self._chance.choice([*few, *(float(n) for n in self._numbers if self._manner == "rich")]))
 
     def _text(self, kind: DataType) -> str:
+        if self._rare():
+            number = self._chance.randrange(11, 99)
+            return str(number) if self._manner == "digits" else f"Only {number}"
         if self._manner == "digits":
             return self._chance.choice(["1", "2", "3", "10"])
         few = ["a", "b", "x", "2024-01-02"] if self._manner == "tame" else ["a", "b", "X", "ab c", "o'hara", ""]
@@ -151,3 +172,7 @@ def rows_as_frame(spark: SparkSession, rows: list[Row], schema: StructType) -> D
 def _literals(pattern: re.Pattern[str], text: str) -> list[str]:
     found = (match.group(match.lastindex or 0) for match in pattern.finditer(text))
     return list(dict.fromkeys(found))[:_MOST_LITERALS]
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(r"\\(.)", r"\1", text.replace("''", "'"))

@@ -72,6 +72,8 @@ def refuse_gaps(parsed: Parsed, tree: exp.Query) -> None:
         _refuse_gaps_between(parsed.tokens, select.expressions, _FOLLOWING)
         for item in select.expressions:
             if isinstance(item, exp.Alias):
+                if not isinstance(item.args["alias"], exp.Identifier):
+                    raise NotProvableError(f"what {parsed.plain[slice(*span(item))]!r} does is not known")
                 _refuse_words(parsed.tokens, span(item.this)[1], span(item.args["alias"])[0], (TokenType.ALIAS,))
         for clause in ("where", "having"):
             if select.args.get(clause):

@@ -1,0 +1,80 @@
+"""Many random queries on every core, with progress, seed and time; failures are shrunk and told apart.
+
+python tests/gold_queries/long_run.py                              2,000 queries, a new seed
+LODE_QUERIES=100000 LODE_SEED=7 python tests/gold_queries/long_run.py
+LODE_SEED=7 LODE_FIRST=4711 LODE_QUERIES=1 python tests/gold_queries/long_run.py   one query of a run again
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import sys
+import time
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from query_check import case_of, check
+from query_shrink import shrunk, told
+
+SEED = int(os.environ.get("LODE_SEED", "0")) or random.SystemRandom().randrange(1, 10**9)
+QUERIES = int(os.environ.get("LODE_QUERIES", "2000"))
+FIRST = int(os.environ.get("LODE_FIRST", "0"))
+SHRINK = float(os.environ.get("LODE_SHRINK", "8"))  # seconds a failure
+AT_ONCE = 250
+Part = tuple[Counter[str], dict[str, str]]
+
+
+def part(first: int, count: int) -> Part:
+    """How the queries of one part went, and what failed, each shape of failure once."""
+    went: Counter[str] = Counter()
+    failures: dict[str, str] = {}
+    for number in range(first, first + count):
+        case = case_of(SEED, number)
+        outcome = check(case)
+        went[outcome.status] += 1
+        went[outcome.strategy or "no plan"] += 1
+        if outcome.fault:
+            small, said = shrunk(case, outcome, seconds=SHRINK)
+            failures.setdefault(shape(small.sql, said.status), told(small, said))
+    return went, failures
+
+
+def shape(sql: str, status: str) -> str:
+    """Queries that differ in names and numbers alone have one shape."""
+    plain = re.sub(r"'[^']*'", "'", sql.lower())
+    return status + re.sub(r"\b(silver\.\w+|[a-z]\w{0,2}|zone|cat|qty|fare|rate|location|\d+(\.\d+)?)\b", "_", plain)
+
+
+def main() -> int:
+    began = time.monotonic()
+    went: Counter[str] = Counter()
+    failures: dict[str, str] = {}
+    say(f"LODE_SEED={SEED} LODE_QUERIES={QUERIES} LODE_FIRST={FIRST}")
+    with ProcessPoolExecutor(os.cpu_count()) as workers:
+        starts = range(FIRST, FIRST + QUERIES, AT_ONCE)
+        parts = [workers.submit(part, start, min(AT_ONCE, FIRST + QUERIES - start)) for start in starts]
+        for done in as_completed(parts):
+            counted, found = done.result()
+            went += counted
+            for key, text in found.items():
+                if key not in failures:
+                    say(f"\n{text}\n")
+                failures.setdefault(key, text)
+            total = sum(went[status] for status in ("same", "skipped", "different", "broken", "refused", "crashed"))
+            say(f"{total} queries, {len(failures)} shapes of failure, {time.monotonic() - began:.0f} s")
+    say(f"seed {SEED}: {dict(went)} in {time.monotonic() - began:.0f} s")
+    return 1 if failures else 0
+
+
+def say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

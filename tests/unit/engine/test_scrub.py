@@ -1,0 +1,201 @@
+"""Scheduled verification: batches come first, a difference is said and mended once. Driver and flow are scripted."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from lodestream.engine import scrub
+from lodestream.engine.scrub import Schedule, Scrubber
+from lodestream.observe.events import Event, EventLog
+from lodestream.recovery.verify.result import Differences, Sample, Status, Verification
+
+TABLE = "gold.daily"
+
+
+class ScriptedDriver:
+    def __init__(self) -> None:
+        self.idle = 10.0
+        self.woken: list[str] = []
+
+    def idle_for(self) -> float:
+        return self.idle
+
+    def wake(self, name: str) -> None:
+        self.woken.append(name)
+
+
+class ScriptedFlow:
+    rebuilding = False
+    rebuilt = 0
+
+    def rebuild_next(self) -> None:
+        self.rebuilding = True
+        self.rebuilt += 1
+
+
+class Scrubbed:
+    """A scrubber whose verifications are a list of answers."""
+
+    def __init__(self, folder: Path, interval: float = 3600.0) -> None:
+        self.driver, self.flow, self.events = ScriptedDriver(), ScriptedFlow(), list[Event]()
+        self.log = EventLog(folder / "events", "run", self.events.append)
+        self.schedule = Schedule({TABLE: interval}, folder / "verified.json")
+        self.asked: list[int | None] = []
+        self.cancelled = threading.Event()
+        self.answer: Callable[[Callable[[], None]], Verification] = lambda proceed: found("equal")
+        self.scrubber = Scrubber(
+            self.schedule, self._verify, {TABLE: self.flow}, self.driver, self.log, self.cancelled.set
+        )
+
+    def _verify(self, name: str, keys: int | None, proceed: Callable[[], None]) -> Verification:
+        self.asked.append(keys)
+        return self.answer(proceed)
+
+    def verify(self) -> list[str]:
+        """One attempt; the names of its events."""
+        before = len(self.events)
+        self.scrubber.verify(TABLE)
+        return [one.name for one in self.events[before:]]
+
+
+@pytest.fixture
+def scrubbed(tmp_path: Path) -> Iterator[Scrubbed]:
+    made = Scrubbed(tmp_path)
+    yield made
+    made.scrubber.close()
+    made.log.close()
+
+
+def found(status: Status, reason: str | None = None, changed: int = 0) -> Verification:
+    sample = Sample("changed", {"day": "1", "n": "2"}, {"day": "1", "n": "3"}, ("n",))
+    rows = Differences(40, 40, changed=changed, columns={"n": changed} if changed else {}, samples=(sample,) * changed)
+    return Verification(TABLE, status, reason, 17, rows, ms=12.5)
+
+
+def test_an_equal_table_is_one_event_with_its_rows(scrubbed: Scrubbed) -> None:
+    assert scrubbed.verify() == ["verify.equal"]
+    assert dict(scrubbed.events[0].fields) == {"rows": 40, "ms": 12.5, "snapshot": 17, "sampled": None}
+    assert scrubbed.flow.rebuilt == 0
+
+
+def test_a_difference_is_an_event_an_error_in_the_log_and_a_rebuild(scrubbed: Scrubbed, caplog) -> None:
+    scrubbed.answer = lambda proceed: found("different", changed=1)
+    with caplog.at_level(logging.ERROR):
+        assert scrubbed.verify() == ["verify.mismatch"]
+    said = scrubbed.events[0].fields
+    assert (said["added"], said["missing"], said["changed"], said["columns"]) == (0, 0, 1, {"n": 1})
+    assert said["samples"][0]["stored"] == {"day": "1", "n": "2"}
+    assert said["rebuild"] is True
+    assert json.dumps(scrubbed.events[0].to_json())
+    assert "verify.mismatch flow=gold.daily" in caplog.text
+    assert (scrubbed.flow.rebuilding, scrubbed.driver.woken) == (True, [TABLE])
+    assert scrubbed.schedule.due() == [TABLE], "what was rebuilt is verified at once"
+
+
+def test_a_table_that_differs_right_after_its_rebuild_is_not_rebuilt_again_and_again(scrubbed: Scrubbed) -> None:
+    scrubbed.answer = lambda proceed: found("different", changed=1)
+    for _ in range(3):
+        scrubbed.verify()
+    assert [one.fields["rebuild"] for one in scrubbed.events] == [True, False, False]
+    assert scrubbed.flow.rebuilt == 1
+    scrubbed.answer = lambda proceed: found("equal")
+    scrubbed.verify()
+    scrubbed.answer = lambda proceed: found("different", changed=1)
+    scrubbed.verify()
+    assert scrubbed.flow.rebuilt == 2, "it was mended once, so it can be again"
+
+
+def test_a_batch_that_begins_ends_the_verification(scrubbed: Scrubbed) -> None:
+    def interrupted(proceed: Callable[[], None]) -> Verification:
+        scrubbed.driver.idle = 0.0
+        assert scrubbed.cancelled.wait(5), "its Spark jobs are cancelled"
+        proceed()
+        raise AssertionError("proceed ends it")
+
+    scrubbed.answer = interrupted
+    assert scrubbed.verify() == []
+    assert (scrubbed.flow.rebuilt, scrubbed.schedule.due()) == (0, [])
+
+
+def test_a_cancelled_job_is_no_finding(scrubbed: Scrubbed) -> None:
+    def cancelled(proceed: Callable[[], None]) -> Verification:
+        scrubbed.driver.idle = 0.0
+        assert scrubbed.cancelled.wait(5)
+        return found("cannot be verified", "Job 7 cancelled")
+
+    scrubbed.answer = cancelled
+    assert scrubbed.verify() == []
+
+
+def test_after_three_interruptions_a_sample_is_verified(scrubbed: Scrubbed) -> None:
+    def busy(proceed: Callable[[], None]) -> Verification:
+        scrubbed.cancelled.clear()
+        scrubbed.driver.idle = 0.0
+        scrubbed.cancelled.wait(5)
+        proceed()
+        return found("equal")
+
+    scrubbed.answer = busy
+    for _ in range(3):
+        scrubbed.verify()
+    scrubbed.driver.idle = 10.0
+    scrubbed.answer = lambda proceed: found("equal")
+    assert scrubbed.verify() == ["verify.equal"]
+    scrubbed.verify()
+    assert scrubbed.asked == [None, None, None, 1000, None]
+
+
+def test_what_says_nothing_is_skipped_with_the_reason_and_an_error_is_told(scrubbed: Scrubbed) -> None:
+    scrubbed.answer = lambda proceed: found("not comparable", "its answer depends on chance (rand)")
+    assert scrubbed.verify() == ["verify.skipped"]
+    assert scrubbed.events[0].fields["reason"] == "its answer depends on chance (rand)"
+
+    def broken(proceed: Callable[[], None]) -> Verification:
+        raise ValueError
+
+    scrubbed.answer = broken
+    assert scrubbed.verify() == ["verify.failed"]
+    assert scrubbed.events[1].fields["what"] == "ValueError"
+    assert scrubbed.flow.rebuilt == 0
+
+
+def test_nothing_is_verified_while_batches_are_made_or_a_rebuild_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scrub, "_LOOK", 0.005)
+    scrubbed = Scrubbed(tmp_path, interval=0.02)
+    scrubbed.driver.idle = scrub.QUIET / 2
+    scrubbed.scrubber.start()
+    time.sleep(0.3)
+    assert scrubbed.asked == []
+    assert "verify.postponed" in {one.name for one in scrubbed.events}
+    scrubbed.flow.rebuilding = True
+    scrubbed.driver.idle = scrub.QUIET
+    time.sleep(0.1)
+    assert scrubbed.asked == []
+    scrubbed.flow.rebuilding = False
+    deadline = time.monotonic() + 5
+    while not scrubbed.asked and time.monotonic() < deadline:
+        time.sleep(0.01)
+    scrubbed.scrubber.close()
+    assert scrubbed.asked
+    scrubbed.log.close()
+
+
+def test_the_schedule_outlives_the_driver(tmp_path: Path) -> None:
+    file = tmp_path / "state" / "verified.json"
+    assert Schedule({"a": 3600.0, "b": 60.0}, file).due() == [], "the first time is an interval after the first start"
+    file.write_text(json.dumps({"a": time.time() - 4000, "b": time.time() - 600}))
+    again = Schedule({"a": 3600.0, "b": 60.0}, file)
+    assert again.due() == ["b", "a"], "the longest overdue first"
+    again.done("b")
+    assert Schedule({"a": 3600.0, "b": 60.0}, file).due() == ["a"]
+    file.write_text("not json")
+    assert Schedule({"a": 3600.0}, file).due() == []
