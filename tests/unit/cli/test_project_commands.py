@@ -67,7 +67,7 @@ def test_plan_exits_2_when_a_forced_strategy_cannot_be_proven(lode, project):
     ended = lode("--project", project, "plan")
     assert ended.code == 2
     assert "gold.daily_revenue asks for strategy 'delta', which cannot be proven" in ended.out
-    assert "max(orders.amount) is not a sum over its rows" in ended.out
+    assert "max(amount) is not a sum over its rows" in ended.out
 
 
 def test_plan_starts_nothing(lode, project):
