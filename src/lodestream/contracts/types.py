@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from lodestream.config import nearest
 from lodestream.contracts import quoting
 
 ATOMIC = (
@@ -141,7 +142,8 @@ def _type(tokens: _Tokens) -> Type:
         return _map(tokens)
     if word == "struct":
         return _struct(tokens)
-    raise ValueError(f"{word!r} is not a Spark type")
+    close = nearest(word, (*ATOMIC, *_SPELLINGS, "decimal", "varchar", "char", "array", "map", "struct"))
+    raise ValueError(f"{word!r} is not a Spark type" + (f": did you mean {close}?" if close else ""))
 
 
 def _decimal(tokens: _Tokens) -> Type:

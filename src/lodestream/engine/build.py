@@ -69,6 +69,10 @@ class Builder:
         flow.promise = self._promise(table)
         return flow
 
+    def feeds(self, name: str) -> bool:
+        """Whether readers of a table follow a change feed beside it."""
+        return keyed(self._project.graph, name)
+
     def _flow(self, table: Table) -> Flow:
         # A session of its own: settings and temporary views of flows that run side by side must not meet.
         lake = Lake(self._spark.newSession(), self._config.catalog.name)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from lodestream.engine.project import Project, contract_of
 from lodestream.errors import CatalogUnavailable, DeclarationError
-from lodestream.pipeline import Files, Finding, Table, parse_partition
+from lodestream.pipeline import Files, Finding, Location, Table, parse_partition
 from lodestream.pipeline.gold.choose import choose
 from lodestream.pipeline.gold.plan import STATE_COLUMN, InputInfo
 
@@ -19,7 +19,7 @@ _SPARK_NAMES = {"long": "bigint", "timestamptz": "timestamp", "timestamp": "time
 
 def gold_way(project: Project, table: Table) -> Way:
     """The strategy, its reason, and what would make it cheaper."""
-    return _function(table) if table.sql is None else _query(project, table)
+    return _function(project, table) if table.sql is None else _query(project, table)
 
 
 def forced_findings(project: Project) -> list[Finding]:
@@ -34,17 +34,41 @@ def forced_findings(project: Project) -> list[Finding]:
     return found
 
 
+def unkept_findings(project: Project) -> list[Finding]:
+    """A query that no strategy can keep, a full refresh neither: such as two columns of one name."""
+    found = []
+    for table in project.graph:
+        if table.tier == "gold" and table.strategy is None:
+            way, why, fix = gold_way(project, table)
+            if way == REFUSED:
+                place = Location(str(table.sql_path), 1) if table.sql_path else table.location
+                what = f"{table.name} cannot be kept as declared"
+                found.append(Finding("error", table.name, what, why, fix or "correct the query", place))
+    return found
+
+
 def refuse_unprovable(project: Project) -> None:
     for one in forced_findings(project):
         raise DeclarationError(one.message, why=one.why, fix=one.fix, file=one.location.file, line=one.location.line)
 
 
-def _function(table: Table) -> Way:
+def _function(project: Project, table: Table) -> Way:
     if table.strategy == "delta":
-        return REFUSED, "a function does not show how a change adds up", "write it as a query, or give it keys="
+        return REFUSED, "a function does not show how a change adds up", "write it as a query, or take strategy= away"
     if table.strategy == "full" or not table.keys:
         return "full", "recomputed as a whole, because a function does not show which rows a change touches", None
+    without = [name for name in project.graph.streams(table.name) if not _carries(project, name, table.keys)]
+    if without:
+        why = f"{', '.join(without)} does not carry {', '.join(table.keys)}"
+        if table.strategy == "affected":
+            return REFUSED, why, 'give keys= that every followed input carries, or strategy="full"'
+        return "full", f"recomputed as a whole, because {why}", None
     return "affected", f"the rows with the {', '.join(table.keys)} of a change are recomputed, as declared", None
+
+
+def _carries(project: Project, name: str, keys: Sequence[str]) -> bool:
+    columns = known_columns(project, project.graph[name])
+    return not columns or set(keys) <= set(columns)
 
 
 def _query(project: Project, table: Table) -> Way:
@@ -57,7 +81,11 @@ def _query(project: Project, table: Table) -> Way:
     try:
         plan = choose(table.sql or "", infos, table.strategy)
     except DeclarationError as error:
-        return REFUSED, error.why or error.what, error.fix
+        return (
+            REFUSED,
+            f"{error.what}: {error.why}" if table.strategy is None and error.why else error.why or error.what,
+            error.fix,
+        )
     return plan.strategy, plan.reason, plan.cheaper
 
 

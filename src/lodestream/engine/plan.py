@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from lodestream.engine.gold_plans import forced_findings, gold_way
+from lodestream.engine.checks import static_findings
+from lodestream.engine.gold_plans import forced_findings, gold_way, unkept_findings
 from lodestream.engine.keyed import keyed, silver_way
 from lodestream.engine.project import Project, contract_of
 from lodestream.engine.promises import Look, promise_findings, stored_properties
-from lodestream.engine.stored_tables import stored_columns, stored_findings
+from lodestream.engine.rebuilds import PlannedChange, planned_changes
+from lodestream.engine.stored_tables import answering, stored_columns, stored_findings
 from lodestream.engine.unfilled import unfilled_findings
 from lodestream.engine.unfit import unfit
 from lodestream.pipeline import Files, Finding, Graph, Kafka, Table, lint
@@ -43,26 +45,45 @@ class Plan:
     pipeline: str
     tables: tuple[PlannedTable, ...]
     findings: tuple[Finding, ...]
+    changes: tuple[PlannedChange, ...] = ()
 
     @property
     def blocked(self) -> bool:
         return any(finding.severity == "error" for finding in self.findings)
 
 
-def make_plan(project: Project, look: Look | None = None) -> Plan:
-    """`look` shows the stored tables' properties; without it they are read from the catalog, by Python alone."""
-    tables = tuple(_planned(project, table) for table in project.graph)
+@dataclass(frozen=True, slots=True)
+class Deep:
+    """What Spark said of the declarations: `accepted` tables it could read, and the way that their flows chose."""
+
+    findings: tuple[Finding, ...] = ()
+    accepted: frozenset[str] = frozenset()
+    ways: Mapping[str, tuple[str, str, str | None]] = field(default_factory=dict)
+
+
+def make_plan(project: Project, look: Look | None = None, deep: Deep | None = None) -> Plan:
+    """`look` shows the stored tables' properties; without it they are read from the catalog, by Python alone.
+
+    `deep` is what Spark said of the declarations, when it was asked.
+    """
+    deep = deep or Deep()
+    tables = tuple(_decided(_planned(project, table), deep) for table in project.graph)
     promises = promise_findings(project, look or stored_properties(project.config))
-    stored = stored_findings(project, stored_columns(project.config))
-    found = (
-        *forced_findings(project),
-        *_unenforceable(project),
-        *stored,
-        *unfilled_findings(project),
-        *promises,
-        *lint(project.graph),
-    )
-    return Plan(project.pipeline.name, tables, found)
+    columns = stored_columns(project.config)
+    stored = stored_findings(project, columns)
+    found = [*static_findings(project, answering(columns), deep.accepted), *forced_findings(project)]
+    found += [*unkept_findings(project), *_unenforceable(project), *stored]
+    found += [*unfilled_findings(project), *promises, *lint(project.graph)]
+    told = {(one.table, one.location) for one in found if one.severity == "error"}
+    found += [one for one in deep.findings if (one.table, one.location) not in told]
+    ordered = tuple(sorted(found, key=lambda finding: finding.severity))
+    return Plan(project.pipeline.name, tables, ordered, planned_changes(project))
+
+
+def _decided(table: PlannedTable, deep: Deep) -> PlannedTable:
+    """Without Spark the columns of an input may be unknown; with it, the way is the one that a run would take."""
+    way = deep.ways.get(table.name)
+    return replace(table, strategy=way[0], reason=way[1], cheaper=way[2]) if way else table
 
 
 def _unenforceable(project: Project) -> Iterator[Finding]:

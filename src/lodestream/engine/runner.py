@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from lodestream.engine.blame import refused_code
 from lodestream.engine.failures import Backoff, explain
 from lodestream.engine.remedy import LOOK_SECONDS, Remedy
 from lodestream.engine.sizing import Sizer
@@ -207,7 +208,7 @@ class Runner:
         )
 
     def _failed(self, raw: Exception) -> None:
-        error = self.flow.explain(raw) or explain(raw, self.name)
+        error = self.flow.explain(raw) or refused_code(self.flow.table, raw) or explain(raw, self.name)
         pause = self._backoff.failed() if isinstance(error, Transient) else None
         facts = {"error": type(error).__name__, "what": error.what, "why": error.why, "fix": error.fix}
         if pause is None and self._blocks(error):

@@ -7,6 +7,7 @@ from typing import Any
 
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.types import ListType, MapType, StructType
 
 from lodestream.config import Config, reveal
 from lodestream.errors import CatalogUnavailable
@@ -14,6 +15,8 @@ from lodestream.runtime.catalogs import sqlite_file
 from lodestream.tables.history import History
 from lodestream.tables.snapshot import Snapshot
 from lodestream.tables.store import MAIN
+
+_SPARK_NAMES = {"long": "bigint", "timestamptz": "timestamp", "timestamp": "timestamp_ntz", "uuid": "string"}
 
 
 class Inspector:
@@ -74,6 +77,10 @@ class TableView(History):
     def snapshot(self, snapshot_id: int) -> Snapshot | None:
         return self._snapshots.get(snapshot_id)
 
+    def columns(self) -> dict[str, str]:
+        """The columns with their types as Spark spells them."""
+        return {field.name: spark_type(field.field_type) for field in self.table.schema().fields}
+
     def place(self) -> str:
         """Where `main` is, and since when, as the publish protocol says it."""
         moves = self.table.metadata.snapshot_log
@@ -88,3 +95,15 @@ def _snapshot(raw: Any) -> Snapshot:
     summary = dict(raw.summary.additional_properties) if raw.summary else {}
     operation = raw.summary.operation.value if raw.summary else "append"
     return Snapshot(raw.snapshot_id, raw.parent_snapshot_id, operation, raw.timestamp_ms, summary)
+
+
+def spark_type(kind: Any) -> str:
+    """An Iceberg type as Spark spells it."""
+    if isinstance(kind, StructType):
+        return f"struct<{','.join(f'{one.name}:{spark_type(one.field_type)}' for one in kind.fields)}>"
+    if isinstance(kind, ListType):
+        return f"array<{spark_type(kind.element_type)}>"
+    if isinstance(kind, MapType):
+        return f"map<{spark_type(kind.key_type)},{spark_type(kind.value_type)}>"
+    plain = str(kind).replace(" ", "")
+    return "binary" if plain.startswith("fixed") else _SPARK_NAMES.get(plain, plain)

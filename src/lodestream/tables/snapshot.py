@@ -12,6 +12,9 @@ Positions = Mapping[str, Any]
 PREFIX = "lode."
 # The note of a batch that leaves the positions as they are, such as a replay of dead letters.
 GUEST = "guest"
+# Notes that say what made the rows of a batch: the code of a Silver table, the parts of a Gold table's definition.
+CODE = "code"
+PARTS = "parts"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from rich.filesize import decimal
 from rich.table import Table
 from rich.text import Text
 
@@ -14,19 +15,26 @@ from lodestream.cli.call import Call, LodeCommand, pass_call
 from lodestream.config import format_duration
 
 if TYPE_CHECKING:
-    from lodestream.engine import PlannedTable
+    from lodestream.engine import PlannedTable, Project
+    from lodestream.engine.plan import Deep
+    from lodestream.engine.rebuilds import PlannedChange, TableRead
     from lodestream.pipeline.lint import Finding
 
 TIER_STYLES = {"bronze": "color(173)", "silver": "color(250)", "gold": "color(220)"}
 
 
-@click.command(cls=LodeCommand, examples=("lode plan", "lode plan --json", "lode plan --accept silver.trips"))
+@click.command(
+    cls=LodeCommand, examples=("lode plan", "lode plan --deep", "lode plan --json", "lode plan --accept silver.trips")
+)
+@click.option("--deep", is_flag=True, help="Let Spark itself read every function and query, over empty tables.")
 @click.option("--accept", multiple=True, metavar="TABLE", help="Its readers agree to its new contract: record that.")
 @pass_call
-def plan(call: Call, accept: tuple[str, ...]) -> int:
-    """Show each table, its inputs and how it will be kept current, and what a changed contract breaks for whom.
+def plan(call: Call, deep: bool, accept: tuple[str, ...]) -> int:
+    """Show each table, how it will be kept current, what is wrong with it, and what a change of it rebuilds.
 
-    Exit code 2 when the pipeline breaks a rule of its tiers, or a contract breaks a table that reads it.
+    Everything wrong is told at once, each with its file, its line and the nearest name. What declarations and contracts
+    tell is found without Java; with --deep, Spark reads every function and query over empty tables. Exit code 2 when
+    there is an error: a run would stop on it, or a table that reads another would break.
     """
     from lodestream.engine import make_plan, open_project
     from lodestream.engine.promises import accept_contracts
@@ -34,9 +42,16 @@ def plan(call: Call, accept: tuple[str, ...]) -> int:
     project = open_project(call.config)
     for said in accept_contracts(project, accept):
         call.screen.note(Text(said))
-    made = make_plan(project)
-    call.screen.show(made, plan_table(made.tables, call.config.root), *map(_finding_text, made.findings))
+    made = make_plan(project, deep=_asked(call, project) if deep else None)
+    shown = [*map(_change_text, made.changes), *map(_finding_text, made.findings)]
+    call.screen.show(made, plan_table(made.tables, call.config.root), *shown)
     return 2 if made.blocked else 0
+
+
+def _asked(call: Call, project: Project) -> Deep:
+    from lodestream.engine.deep import ask_spark
+
+    return ask_spark(project, call.screen.progress())
 
 
 def plan_table(tables: Sequence[PlannedTable], root: Path) -> Table:
@@ -57,6 +72,27 @@ def _way(one: PlannedTable) -> Text:
     every = f", every {format_duration(one.every)}" if one.every is not None else ""
     text.append(f"{every}: {one.reason}", style="not bold")
     return text.append(f"\ncheaper: {one.cheaper}", style="not bold dim") if one.cheaper else text
+
+
+EFFECTS = {"build": "will be built", "rebuild": "will be rebuilt", "alter": "will be altered", "new rows": "changes"}
+
+
+def _change_text(change: PlannedChange) -> Text:
+    text = Text(f"\n{change.table}", style="bold cyan")
+    text.append(f" {EFFECTS[change.effect]}: {change.why}", style="default not bold")
+    if change.reads:
+        text.append("\n  reads: ", style="default bold").append(
+            ", ".join(map(_read_text, change.reads)), style="not bold"
+        )
+    if change.then:
+        text.append("\n  then:  ", style="default bold").append(", ".join(change.then), style="default not bold")
+    return text
+
+
+def _read_text(read: TableRead) -> str:
+    known = [f"{read.rows:,} rows"] if read.rows is not None else []
+    known += [decimal(read.bytes)] if read.bytes is not None else []
+    return f"{read.name} ({', '.join(known) or 'not stored yet'})"
 
 
 def _finding_text(finding: Finding) -> Text:

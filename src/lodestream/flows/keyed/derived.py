@@ -89,6 +89,9 @@ class DerivedFlow(KeyedFlow):
             return made
         return made.withColumn(CARRIED, struct(*map(quoted, made.columns)))  # a dead letter is then what was made
 
+    def declared(self) -> DataFrame:
+        return self.transformed(self._empty())
+
     def _empty(self) -> dict[str, DataFrame]:
         frames = {name: plain(self.lake.whole(name)).limit(0) for name in self.inputs}
         frames[self.driving] = self.carried(frames[self.driving])

@@ -18,6 +18,7 @@ _ONE_ROW = frozenset(
     ("Project", "Filter", "SubqueryAlias", "View", "Window", "Sort", "Deduplicate", "LogicalRDD", "LocalRelation",
      "Repartition", "RepartitionByExpression", "RebalancePartitions", "ResolvedHint", "GlobalLimit", "LocalLimit")
 )  # fmt: skip
+_DROP = frozenset(("Filter", "Deduplicate", "GlobalLimit"))
 # With the time, because a recreated topic counts from 0 again.
 _COORDINATES = (("topic", "partition", "offset", "timestamp"), ("file", "row"))
 
@@ -27,9 +28,17 @@ def multiplies(rows: DataFrame) -> bool:
 
     Then as many rows may come out as went in although some were dropped, and events are counted instead of rows.
     """
+    return not _ONE_ROW.issuperset(_steps(rows))
+
+
+def drops(rows: DataFrame) -> bool:
+    """Whether a row of the inputs may be missing from the result, where each becomes one at most."""
+    return not multiplies(rows) and not _DROP.isdisjoint(_steps(rows))
+
+
+def _steps(rows: DataFrame) -> list[str]:
     tree = str(rows._jdf.queryExecution().analyzed().treeString())
-    steps = re.findall(r"^[\s:+\-]*'?(\w+)", tree, re.MULTILINE)
-    return not _ONE_ROW.issuperset(steps)
+    return re.findall(r"^[\s:+\-]*'?(\w+)", tree, re.MULTILINE)
 
 
 def events(carried: object) -> list[Column]:

@@ -25,6 +25,7 @@ from lodestream.flows.silver.limits import LimitWatch, published_since
 from lodestream.flows.silver.unique import Uniqueness
 from lodestream.flows.silver.unknown import UnknownFields
 from lodestream.pipeline import Table
+from lodestream.pipeline.definition import code_of
 from lodestream.sources.source import Source
 from lodestream.tables.lake import Lake
 
@@ -63,6 +64,7 @@ class ContractedFlow(DeclaredFlow):
         self.dead = DeadLetters(lake, self.name, run)
         self._edits = edits
         self._told: set[str] = set()
+        self.code = code_of(table)  # now: the file may be edited while we run
         self._agree(contract, decode)
 
     def step(self, rows: int) -> Published | None:

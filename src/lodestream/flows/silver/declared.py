@@ -51,10 +51,14 @@ class DeclaredFlow(Flow):
     @cached_property
     def multiplies(self) -> bool:
         """Whether the declared code may make several rows of one."""
+        return multiplies(self.declared())
+
+    def declared(self) -> DataFrame:
+        """The declared rows over inputs that have columns and nothing else: their plan is that of the code alone."""
         shapes = {name: self.lake.whole(name).limit(0) for name in self.inputs}
         shapes[self.driving] = self.carried(shapes[self.driving])
         bare = {name: self.lake.spark.createDataFrame([], frame.schema) for name, frame in shapes.items()}
-        return multiplies(self.transformed(bare))
+        return self.transformed(bare)
 
     @cached_property
     def arrival(self) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 from pyspark.sql import DataFrame
@@ -26,6 +27,7 @@ from lodestream.pipeline.partitioning import unbounded
 from lodestream.tables.feed import found_by
 from lodestream.tables.iceberg import IcebergStore
 from lodestream.tables.publish import Base, Moved, Writer
+from lodestream.tables.snapshot import CODE, Stamp
 
 
 class SilverFlow(ContractedFlow):
@@ -148,6 +150,11 @@ class SilverFlow(ContractedFlow):
         """The directory of what a batch is built on; None when there is none."""
         head = self.writer.store.head()
         return self.directory.at(head, self.writer.store.ancestors(head)) if head is not None else None
+
+    def _stamp(self, base: Base, span: Span, batch: Batch, decision: str | None) -> Stamp:
+        """Rows stay as the code of their time made them: the batch says which code that was."""
+        stamp = super()._stamp(base, span, batch, decision)
+        return replace(stamp, notes={**stamp.notes, CODE: self.code})
 
     def _note_keys(self, base: Base, published: Published) -> None:
         after = self.writer.store.snapshot(published.snapshot)
