@@ -18,6 +18,7 @@ from lodestream.errors import AnotherWriter, CatalogUnavailable, OutcomeUnknown,
 from lodestream.flows.dead.letters import ATTEMPT, SETTLED
 from lodestream.flows.dead.table import DeadLetters
 from lodestream.flows.flow import Batch, Flow, Span
+from lodestream.flows.stream import StreamFlow
 from lodestream.pipeline.location import Location
 from lodestream.pipeline.table import Table
 from lodestream.sources.source import Position, Source
@@ -54,6 +55,7 @@ class Weather:
     maintenance: int = 0
     rollbacks: int = 0
     writers: int = 2
+    streams: bool = False  # positions come out of a pull, as Structured Streaming gives them
 
     @classmethod
     def seeded(cls, rng: random.Random) -> Weather:
@@ -62,6 +64,7 @@ class Weather:
             chance=rng.choice((0.02, 0.1, 0.3)),
             maintenance=rng.choice((0, 2, 5)),
             rollbacks=rng.choice((0, 0, 1, 2)),
+            streams=rng.random() < 0.25,
         )
 
 
@@ -78,7 +81,7 @@ class World:
         self.goal = self.rng.randint(4, 14)
         self.in_flight: list[Callable[[], None]] = []
         self.lives = 0
-        self.survivors: list[ModelFlow] = []
+        self.survivors: list[ModelFlow | ModelStreamFlow] = []
         self.losers: list[str] = []
         self.undone: set[int] = set()
         self.calm = False
@@ -130,7 +133,7 @@ class World:
             self.schedule.pause()
         while True:
             self.lives += 1
-            flow = ModelFlow(self, f"run{self.lives}")
+            flow = self._flow(f"run{self.lives}")
             try:
                 if self._drive(flow):
                     self.survivors.append(flow)
@@ -138,7 +141,10 @@ class World:
             except Killed:
                 continue
 
-    def _drive(self, flow: ModelFlow) -> bool:
+    def _flow(self, run: str) -> ModelFlow | ModelStreamFlow:
+        return ModelStreamFlow(self, run) if self.weather.streams else ModelFlow(self, run)
+
+    def _drive(self, flow: ModelFlow | ModelStreamFlow) -> bool:
         while True:
             try:
                 published = flow.step(self.rng.randint(1, 4))
@@ -194,12 +200,12 @@ class World:
             self.schedule.run({"survivor": lambda flow=flow: self._finish(flow)})
         if not self.survivors:
             raise Broken(f"nobody goes on: {self.losers} all lost")
-        self.schedule.run({"last": lambda: self._finish(ModelFlow(self, "last"))})
+        self.schedule.run({"last": lambda: self._finish(self._flow("last"))})
         if self._reached() != self.produced:
             raise Broken(f"stuck at {self._reached()} of {self.produced}")
         self._check_letters(exactly=True)
 
-    def _finish(self, flow: ModelFlow) -> None:
+    def _finish(self, flow: ModelFlow | ModelStreamFlow) -> None:
         try:
             while flow.step(3) is not None:
                 pass
@@ -340,9 +346,41 @@ class ModelFlow(Flow):
         return ModelBatch(self, source.read(span.since["input"], span.to["input"]))  # type: ignore[arg-type]
 
 
+class ModelStream:
+    """Plans the offsets of a batch itself, some time after it was told where to begin."""
+
+    name = "input"
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def pull(self, since: Position | None, publish: Any, rows: int, *, stopping: Any) -> bool:
+        self._world.gate("pull")
+        start = since["next"] if since else 0
+        end = min(self._world.produced, start + rows)
+        if end > start:
+            publish(range(start, end), {"next": end})
+        return end > start
+
+
+class ModelStreamFlow(StreamFlow):
+    def __init__(self, world: World, run: str) -> None:
+        table = Table(name=NAME, tier="silver", kind="function", location=Location("pipeline.py", 1))
+        super().__init__(_NO_LAKE, table, run, ModelStream(world))  # type: ignore[arg-type]
+        self.world = world
+        self.dead = ModelLetters(world, run)
+
+    def create(self) -> Any:
+        return ModelStore(self.world, self.world.main)
+
+    def make(self, span: Span) -> Batch:
+        self.dead.settle(self.writer.store)
+        return ModelBatch(self, self._pulled)  # type: ignore[arg-type]
+
+
 @dataclass
 class ModelBatch(Batch):
-    flow: ModelFlow
+    flow: ModelFlow | ModelStreamFlow
     span: range
     counts: Mapping[str, int] = field(default_factory=dict)
 

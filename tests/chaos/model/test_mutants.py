@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from protocol_model import NAME, ModelFlow, ModelStore, Weather, World
+from protocol_model import NAME, ModelFlow, ModelStore, ModelStreamFlow, Weather, World
 from protocol_run import run
 from protocol_schedule import Livelock
 
@@ -168,6 +168,12 @@ def expiry_forgets_positions(patch: Patch) -> None:
     )
 
 
+def stream_stages_on_another_head(patch: Patch) -> None:
+    """A stream is pulled from the positions of one head and staged on the next."""
+    publish = ModelStreamFlow._publish
+    patch.setattr(ModelStreamFlow, "_publish", lambda self, base, *args: publish(self, self.writer.begin(), *args))
+
+
 MUTANTS = [
     append_to_main,
     no_alignment,
@@ -182,6 +188,7 @@ MUTANTS = [
     keep_every_letter,
     letters_after_the_batch,
     expiry_forgets_positions,
+    stream_stages_on_another_head,
 ]
 
 
