@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +18,7 @@ from protocol_schedule import Schedule
 from lodestream.errors import AnotherWriter, CatalogUnavailable, OutcomeUnknown, Transient
 from lodestream.flows.dead.letters import ATTEMPT, SETTLED
 from lodestream.flows.dead.table import DeadLetters
-from lodestream.flows.flow import Batch, Flow, Span
+from lodestream.flows.flow import Batch, Flow, Published, Span
 from lodestream.flows.stream import StreamFlow
 from lodestream.pipeline.location import Location
 from lodestream.pipeline.table import Table
@@ -30,6 +31,13 @@ NAME = "silver.events"
 _NO_LAKE = SimpleNamespace(
     spark=SimpleNamespace(conf=SimpleNamespace(get=lambda key: "", set=lambda key, value: None)), catalog="memory"
 )
+
+
+TROUBLES = ("down", "lost", "late", "kill")
+# What a catalog may say that is not so: success without a commit, a commit reported as a failure, and yes to a request
+# that it then carries out a second time.
+LIES = ("yes", "no", "twice")
+_COMMITS = tuple(f"{step}.{part}" for step in ("fast_forward", "append", "point") for part in ("swap", "answer"))
 
 
 class Killed(BaseException):
@@ -50,7 +58,7 @@ class Weather:
 
     faults: int = 0
     chance: float = 0.0
-    kinds: tuple[str, ...] = ("down", "lost", "late", "kill")
+    kinds: tuple[str, ...] = (*TROUBLES, *LIES)
     where: tuple[str, ...] = ()  # everywhere
     maintenance: int = 0
     rollbacks: int = 0
@@ -59,7 +67,10 @@ class Weather:
 
     @classmethod
     def seeded(cls, rng: random.Random) -> Weather:
+        lying = rng.random() < 0.3
         return cls(
+            kinds=LIES if lying else (*TROUBLES, *LIES),
+            where=_COMMITS if lying else (),
             faults=rng.choice((0, 2, 6)),
             chance=rng.choice((0.02, 0.1, 0.3)),
             maintenance=rng.choice((0, 2, 5)),
@@ -113,6 +124,12 @@ class World:
         kind = self.rng.choice(weather.kinds)
         if kind == "kill":
             raise Killed(step)
+        if kind == "yes" and step.endswith(".swap"):
+            raise Pretended
+        if kind == "no" and step == "fast_forward.answer":
+            raise Refused("the catalog says that it did not commit")
+        if kind == "twice" and step.endswith(".answer"):
+            raise Twice
         if step.endswith(".answer"):
             raise OutcomeUnknown(f"the answer to {step} was lost")
         if kind == "lost" and step == "fast_forward.swap":
@@ -154,6 +171,7 @@ class World:
             except Transient:
                 self.schedule.pause()
                 continue
+            self._check_word(published)
             if published is None and self.produced >= self.goal:
                 return True
             self.schedule.pause()
@@ -232,6 +250,12 @@ class World:
         if not self.calm:
             self._check_letters(exactly=False)
 
+    def _check_word(self, published: Published | None) -> None:
+        """A flow that says "published" is believed: readers are woken, and it may sleep until something new comes."""
+        if published is not None and published.snapshot not in self.undone:
+            if published.snapshot not in self.main.chain(self.main.refs[MAIN]):
+                raise Broken(f"snapshot {published.snapshot} was called published, and main does not reach it")
+
     def _check_stamps(self, stamped: list[Snapshot]) -> None:
         at = 0
         for one in stamped:
@@ -283,6 +307,14 @@ class Late(Exception):
     """The request is on its way, its answer will not come."""
 
 
+class Pretended(Exception):
+    """The answer is yes, and nothing was done."""
+
+
+class Twice(Exception):
+    """The answer is yes, and what was done will be done again."""
+
+
 class ModelStore(MemoryStore):
     """A catalog whose network may hold a request back and deliver it after its sender has given up."""
 
@@ -294,9 +326,25 @@ class ModelStore(MemoryStore):
         try:
             super().fast_forward(branch, upto, place)
         except Late:
-            table, expected = self.table, self._refs[MAIN]
-            self._world.in_flight.append(lambda: _land(table, expected, upto))
+            self._hold_back(upto)
             raise OutcomeUnknown("no answer") from None
+        except Pretended:
+            self._refs[MAIN] = upto  # so it said, and until it is asked again that is what a client knows
+        except Twice:
+            if self.table.refs[MAIN] == upto:  # or a person has rolled back meanwhile: see `_roll_back`
+                self._hold_back(upto)
+
+    def point(self, branch: str, snapshot_id: int) -> None:
+        with suppress(Pretended, Twice):
+            super().point(branch, snapshot_id)
+
+    def drop(self, branch: str) -> None:
+        with suppress(Pretended, Twice):
+            super().drop(branch)
+
+    def _hold_back(self, upto: int) -> None:
+        table, expected = self.table, self._refs[MAIN]
+        self._world.in_flight.append(lambda: _land(table, expected, upto))
 
 
 class ModelSource(Source):
@@ -421,6 +469,10 @@ class ModelLetters(DeadLetters):
         assert self._world.dead is not None
         return {row[1] for row in self._world.dead.rows(snapshot) if row[2] > batch}
 
+    def holds(self, attempts: Iterable[str]) -> bool:
+        assert self._world.dead is not None
+        return any(row[1] in attempts for row in self._world.dead.rows(self._world.dead.refs[MAIN]))
+
     def remove(self, attempts: Iterable[str]) -> None:
         table = self._world.dead
         assert table is not None
@@ -435,6 +487,10 @@ def _write(world: World, table: CheckedTable, branch: str, *args: Any, **kwargs:
         raise ValueError(f"Cannot use branch (does not exist): {branch}")
     try:
         client.append(branch, *args, **kwargs)
+    except Pretended:
+        return
+    except Twice:
+        MemoryStore(table).append(branch, *args, **kwargs)
     except Late:
         # The job was given up and commits after all, on the branch as it is then.
         late = MemoryStore(table)

@@ -59,6 +59,12 @@ class DeadLetters:
         orphans = self._orphans(main)
         if orphans:
             self.remove(orphans)
+            if self.holds(orphans):
+                raise CatalogUnavailable(
+                    f"{self.name}: letters that were removed are still there",
+                    why="the catalog said that the removal is committed, and the table does not show it",
+                    fix="if it goes on: look at the catalog's own log and storage",
+                )
 
     def survey(self, main: TableStore) -> Survey:
         """The letters as they are now, and which of them are not decided yet."""
@@ -153,6 +159,11 @@ class DeadLetters:
         names = ", ".join(f"'{one}'" for one in sorted(attempts))
         with catalog_errors(f"clearing {self.name}"):
             self._lake.spark.sql(f"DELETE FROM {self._lake.identifier(self.name)} WHERE attempt IN ({names})")  # noqa: S608
+
+    def holds(self, attempts: Iterable[str]) -> bool:
+        """Whether there is a letter of these attempts: once they are settled, nobody looks for them again."""
+        held = self._lake.whole(self.name).where(col("attempt").isin(*attempts))
+        return bool(held.limit(1).count())
 
     def attempts_after(self, batch: int, snapshot: int) -> set[str]:
         """From the rows of one snapshot: letters that came later are not ours to judge now."""
