@@ -20,6 +20,8 @@ _KAFKA_PASSING = re.compile(
     r")Exception\b"
     # Spark's own words when a poll gave nothing in time.
     r"|java\.util\.concurrent\.TimeoutException: Cannot fetch record"
+    # Records went while they were read. The next try asks the broker, and names the gap if there is one.
+    r"|org\.apache\.kafka\.clients\.consumer\.OffsetOutOfRangeException\b|\[KAFKA_DATA_LOSS\b"
 )
 # What Iceberg and Hadoop say of a missing file; in a task's error, again as text.
 _FILE_GONE = re.compile(r"(org\.apache\.iceberg\.exceptions\.NotFoundException|java\.io\.FileNotFoundException): ")

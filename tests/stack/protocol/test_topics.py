@@ -161,3 +161,25 @@ def test_aborted_transactions_never_enter_bronze(make_project: Callable[..., Pro
     producer.abort_transaction(20)
     caught_up(project)
     check_bronze(project, consume(project.bootstrap, project.topic))
+
+
+def test_records_deleted_from_a_partition_that_was_added_later_stop_the_flow_until_it_is_accepted(
+    make_project: Callable[..., Project],
+) -> None:
+    project = make_project(partitions=1)
+    send(project.bootstrap, project.topic, range(100))
+    caught_up(project)
+    before = project.head(BRONZE)
+    admin(project.bootstrap).create_partitions([NewPartitions(project.topic, 2)])[project.topic].result(20)
+    send(project.bootstrap, project.topic, range(100, 200), partition=1)
+    for future in admin(project.bootstrap).delete_records([TopicPartition(project.topic, 1, 30)]).values():
+        future.result(20)
+
+    end = once(project)
+    assert isinstance(bronze_error(end), SourceGap), end
+    assert "partition 1: 30 records are gone" in str(bronze_error(end))
+    assert project.head(BRONZE) == before
+
+    assert once(project, accept=True).exit_code == 0
+    caught_up(project)
+    assert len(project.rows(BRONZE)) == 100 + 70
