@@ -34,6 +34,7 @@ Exit codes:
   4   rows break the contract, or a batch does not add up
   5   another writer has the table
   6   a source is not the one we were reading
+  7   the Java process ended, out of memory or killed: start again
   75  a passing trouble, such as an unreachable broker: try again
   130 stopped by Ctrl-C
 """

@@ -7,11 +7,12 @@ import time
 from dataclasses import dataclass
 from typing import Literal
 
-from lodestream.engine.failures import Backoff, explain
+from lodestream.engine.failures import MOST_TRIES, Backoff, Unexpected, explain
 from lodestream.engine.sizing import Sizer
 from lodestream.errors import AnotherWriter, LodeError, NotOurTable, SourceChanged, Transient
 from lodestream.flows.flow import Flow, Published
 from lodestream.observe.events import EventLog
+from lodestream.runtime.java_process import java_ended
 
 State = Literal["waiting", "running", "retrying", "stopped", "done"]
 
@@ -62,6 +63,7 @@ class Runner:
         self._woken = False
         self._outcome: State = "waiting"
         self._again = False
+        self._unexpected = 0
         self.recovered = False
 
     @property
@@ -91,6 +93,7 @@ class Runner:
                 self._events.emit(event, self.name, **facts)
         self.recovered = self._backoff.tries > 0
         self._backoff.succeeded()
+        self._unexpected = 0
         self._outcome = "waiting"
         if published is None:
             self.due = math.inf if self._polled is None else time.monotonic() + self._polled
@@ -150,8 +153,11 @@ class Runner:
         )
 
     def _failed(self, raw: Exception) -> None:
-        error = self.flow.explain(raw) or explain(raw, self.name)
-        pause = self._backoff.failed() if isinstance(error, Transient) else None
+        # First of all: of an error that came out of a Java process that is gone, nothing more can be asked.
+        error = java_ended(raw) or self.flow.explain(raw) or explain(raw, self.name)
+        pause = self._pause(error)
+        if pause is None and isinstance(error, Unexpected):
+            error = error.stopped(self.name, self._unexpected)
         facts = {"error": type(error).__name__, "what": error.what, "why": error.why, "fix": error.fix}
         if pause is None:
             self._outcome, self.error = "stopped", error
@@ -161,6 +167,13 @@ class Runner:
             self._outcome = "retrying"
             self.due = time.monotonic() + pause
             self._events.emit("flow.retry", self.name, **facts, tries=self._backoff.tries, pause_s=round(pause, 3))
+
+    def _pause(self, error: LodeError) -> float | None:
+        """How long to wait before the next try; None when there shall be none."""
+        self._unexpected += isinstance(error, Unexpected)
+        if not isinstance(error, Transient) or self._unexpected > MOST_TRIES:
+            return None
+        return self._backoff.failed()
 
     def _not_before(self) -> float:
         """Now, or when the table's own cadence allows it."""
