@@ -187,7 +187,7 @@ class Writer:
                 f"{self._store.name}: the catalog said that batch {staged.stamp.batch} is published, and it is not",
                 why=f"main of the table does not reach snapshot {staged.snapshot.id}: the catalog answered without "
                 "having committed, or the table was rolled back in the same moment",
-                fix="if it goes on: look at the catalog's own log and storage; nothing is lost, the batch is made again",
+                fix="if it goes on: look at the catalog's own log and storage; the batch is made again",
             ) from moved
 
     def _resolve(self, staged: Staged) -> None:
