@@ -14,7 +14,7 @@ from pyspark.sql.functions import col
 
 from lodestream.errors import CatalogUnavailable, LodeError
 from lodestream.failpoints import reach
-from lodestream.flows.dead.letters import ATTEMPT, BASE, OWN, SETTLED, SUFFIX, Verdict, judge_letters
+from lodestream.flows.dead.letters import ATTEMPT, BASE, BESIDE, OWN, SETTLED, SUFFIX, Verdict, judge_letters
 from lodestream.flows.dead.rows import DDL, decided, refused
 from lodestream.tables.jvm import catalog_errors
 from lodestream.tables.lake import Lake
@@ -112,6 +112,7 @@ class DeadLetters:
     def discard(self, letters: DataFrame, note: str | None) -> None:
         """Commit that these letters need no replay. No batch goes with it, so nothing can make it void."""
         stamp = Stamp(self._table, self._run, 0, {}, None)
+        self.create()
         with catalog_errors(f"writing {self.name}"):
             decided(letters, stamp, None, "discarded", note).writeTo(self._lake.identifier(self.name)).append()
 
@@ -135,7 +136,12 @@ class DeadLetters:
         return self._lake.exists(self.name)
 
     def create(self) -> TableStore:
-        return self._lake.open(self.name, DDL)
+        store = self._lake.open(self.name, DDL)
+        if BESIDE not in self._lake.whole(self.name).columns:  # made before there was such a column
+            with catalog_errors(f"adding {BESIDE} to {self.name}"):
+                self._lake.spark.sql(f"ALTER TABLE {self._lake.identifier(self.name)} ADD COLUMN {BESIDE} INT")
+            store.refresh()
+        return store
 
     def append(
         self, letters: DataFrame, stamp: Stamp, contract: str | None, branch: str, properties: Mapping[str, str]

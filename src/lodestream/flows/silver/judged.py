@@ -12,7 +12,7 @@ from lodestream.errors import AuditFailed
 from lodestream.failpoints import reach
 from lodestream.flows.flow import Batch, Span
 from lodestream.flows.shape import partition_columns, touched
-from lodestream.flows.silver.accounting import EVENTS, events, unaccounted
+from lodestream.flows.silver.accounting import EVENTS, events, unaccounted, with_beside
 from lodestream.flows.silver.duplicates import KeySearch
 from lodestream.flows.silver.judge import CARRIED, FILTERED, REASONS, WARNED
 from lodestream.flows.silver.verdicts import Verdicts
@@ -72,9 +72,15 @@ class JudgedBatch(Batch):
 
     def account(self) -> None:
         """Raise when input rows have vanished in declared code."""
-        lost = self._span.rows - int(self._seen[EVENTS] if EVENTS in self._seen else self._seen["in"])
-        if lost > 0 and self._flow.accounts:
-            raise unaccounted(self._flow.name, lost, self._span.rows)
+        if self._vanished > 0:
+            raise unaccounted(self._flow.name, self._vanished, self._span.rows)
+
+    @property
+    def _vanished(self) -> int:
+        """How many rows of the input gave none."""
+        if not self._flow.accounts:
+            return 0
+        return self._span.rows - int(self._seen[EVENTS] if EVENTS in self._seen else self._seen["in"])
 
     def notes(self) -> Mapping[str, str]:
         return self._flow.dead.attestation()
@@ -89,7 +95,7 @@ class JudgedBatch(Batch):
 
     def letters(self) -> DataFrame:
         """The rows that are dead letters."""
-        return self._judged.where(size(REASONS) > 0)
+        return with_beside(self._flow, self._judged.where(size(REASONS) > 0), self._judged.where(self.claiming()))
 
     def release(self) -> None:
         self._verdicts.release()
