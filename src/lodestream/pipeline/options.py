@@ -50,6 +50,7 @@ class SilverOptions(BronzeOptions, total=False):
     delete_when: str
     history: bool
     filters: Mapping[str, str]
+    allow_no_rows: bool
 
 
 class ReferenceOptions(BronzeOptions, total=False):
@@ -226,6 +227,7 @@ def _properties(name: str, value: Any, location: Location) -> dict[str, str]:
 
 
 _CONVERT: dict[str, Callable[[str, Any, Location], Any]] = {
+    "allow_no_rows": _instance(bool),
     "contract": _contract,
     "corrected_by": check_names,
     "decode": _instance(*get_args(DecodeDecl)),

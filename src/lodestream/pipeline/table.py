@@ -68,6 +68,7 @@ class Table:
     strategy: Strategy | None = None
     export: Path | None = None
     filters: tuple[Filter, ...] = ()
+    allow_no_rows: bool = False  # an event that the function gives no row for is counted, and no error
     expectations: tuple[Expectation, ...] = ()
     description: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)

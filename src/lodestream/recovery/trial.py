@@ -77,7 +77,7 @@ class Trial:
 
     def _objections(self, verdict: tuple[int, tuple[str, ...]] | None, held: _Held) -> tuple[str, ...]:
         if verdict is None:
-            return (_NO_ROW,)
+            return () if self._flow.table.allow_no_rows else (_NO_ROW,)
         rows, reasons = verdict
         # Which of the rows it gives now are those in the table, nobody can say: new code may give fewer, or others.
         partly = rows > len(held.ids) if held.beside is None else held.beside > 0

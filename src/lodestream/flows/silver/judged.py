@@ -42,6 +42,8 @@ class JudgedBatch(Batch):
             self.release()  # nobody else can: a batch that failed here does not exist yet
             raise
         self.counts = {name: int(self._seen[name] or 0) for name in ("in", "dead", "filtered", "warned", "kept")}
+        if self._flow.table.allow_no_rows and self._vanished > 0:
+            self.counts = {**self.counts, "no_rows": self._vanished}
         self._notice_unknown()
 
     @property
@@ -72,7 +74,7 @@ class JudgedBatch(Batch):
 
     def account(self) -> None:
         """Raise when input rows have vanished in declared code."""
-        if self._vanished > 0:
+        if self._vanished > 0 and not self._flow.table.allow_no_rows:
             raise unaccounted(self._flow.name, self._vanished, self._span.rows)
 
     @property
