@@ -252,9 +252,10 @@ class World:
 
     def _check_word(self, published: Published | None) -> None:
         """A flow that says "published" is believed: readers are woken, and it may sleep until something new comes."""
-        if published is not None and published.snapshot not in self.undone:
-            if published.snapshot not in self.main.chain(self.main.refs[MAIN]):
-                raise Broken(f"snapshot {published.snapshot} was called published, and main does not reach it")
+        if published is None or published.snapshot in self.undone:
+            return
+        if published.snapshot not in self.main.chain(self.main.refs[MAIN]):
+            raise Broken(f"snapshot {published.snapshot} was called published, and main does not reach it")
 
     def _check_stamps(self, stamped: list[Snapshot]) -> None:
         at = 0

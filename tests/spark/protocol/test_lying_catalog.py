@@ -11,10 +11,10 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from lying_catalog import Kind, LyingCatalog  # noqa: E402
-from protocol_line import Line  # noqa: E402
+from protocol_line import Line
 
-from lodestream.errors import Transient  # noqa: E402
+from lodestream.errors import Transient
+from lying_catalog import Kind, LyingCatalog
 
 
 @pytest.fixture

@@ -49,7 +49,7 @@ def running(kind: type[ContractedFlow], edits: Edits, steps: list[Any]) -> Any:
     class Running(kind):  # type: ignore[misc, valid-type]
         def _evolve(self, wanted: Contract) -> dict[str, Any]:
             self.taken()
-            return {name: () for name in self.tables}
+            return dict.fromkeys(self.tables, ())
 
         def create(self) -> Any:
             self.taken()
