@@ -99,7 +99,8 @@ def run_pipeline(
     reason = ended.what if ended else _reason(runners, once, stop)
     end = RunEnd(run, reason, {runner.name: runner.end() for runner in runners}, ended)
     events.emit("run.ended", reason=end.reason, exit_code=end.exit_code)
-    table.close()
+    if ended is None:
+        table.close()
     events.close()
     return end
 
