@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import NewPartitions
 from protocol_oracle import (
     BRONZE,
@@ -19,6 +19,7 @@ from protocol_oracle import (
     event,
     send,
     topic_id,
+    wait_until,
 )
 
 from lodestream import failpoints
@@ -172,8 +173,7 @@ def test_records_deleted_from_a_partition_that_was_added_later_stop_the_flow_unt
     before = project.head(BRONZE)
     admin(project.bootstrap).create_partitions([NewPartitions(project.topic, 2)])[project.topic].result(20)
     send(project.bootstrap, project.topic, range(100, 200), partition=1)
-    for future in admin(project.bootstrap).delete_records([TopicPartition(project.topic, 1, 30)]).values():
-        future.result(20)
+    wait_until("30 records less", lambda: deleted(project, TopicPartition(project.topic, 1, 30)), timeout=60)
 
     end = once(project)
     assert isinstance(bronze_error(end), SourceGap), end
@@ -183,3 +183,15 @@ def test_records_deleted_from_a_partition_that_was_added_later_stop_the_flow_unt
     assert once(project, accept=True).exit_code == 0
     caught_up(project)
     assert len(project.rows(BRONZE)) == 100 + 70
+
+
+def deleted(project: Project, upto: TopicPartition) -> bool:
+    """False while the client does not know who leads a partition that has just been added."""
+    client = admin(project.bootstrap)
+    client.list_topics(timeout=10)
+    try:
+        for future in client.delete_records([upto]).values():
+            future.result(20)
+    except KafkaException:
+        return False
+    return True
