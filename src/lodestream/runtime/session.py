@@ -81,7 +81,7 @@ def _join(context: SparkContext, config: Config) -> SparkSession:
 def _end_without_traceback(context: SparkContext) -> None:
     """PySpark's server for accumulators prints the loss of its only client; whoever runs a batch says it in words."""
     server: Any = context._accumulatorServer
-    server.handle_error = lambda request, client: _log.debug("accumulators.lost client=%s", client)
+    server.handle_error = lambda _request, client: _log.debug("accumulators.lost client=%s", client)
 
 
 def _without_checksum_files(context: SparkContext) -> None:
