@@ -6,6 +6,7 @@ LodeError
 │   ├── CatalogUnavailable
 │   ├── RegistryUnavailable
 │   ├── StorageUnavailable
+│   ├── ExecutorLost             Spark lost an executor, a task's result or a cached block
 │   ├── SourceUnsettled          a file was still being written
 │   ├── ClockBehind              this machine's clock is behind the table's last commit
 │   └── OutcomeUnknown           a commit whose answer was lost; resolved by snapshot id
@@ -15,6 +16,7 @@ LodeError
     ├── ContractError            the contract file itself is wrong
     ├── ContractViolation        rows break the contract beyond its limit
     ├── RuntimeMissing           Java, a jar, memory or disk is not there
+    ├── JavaEnded                the Java process that runs Spark is gone: the run ends, and is started again
     ├── AnotherWriter            a second run advanced the table
     │   └── AlreadyRuns          another driver holds the lease of the table
     ├── NotOurTable              data without positions
@@ -71,6 +73,10 @@ class RegistryUnavailable(Transient):
 
 class StorageUnavailable(Transient):
     """A folder or bucket does not answer."""
+
+
+class ExecutorLost(Transient):
+    """Spark lost an executor, what a task had made, or a block that it kept: made again, it fits."""
 
 
 class SourceUnsettled(Transient):
@@ -168,6 +174,12 @@ class RuntimeMissing(Final):
     """Something the machine must offer is not there."""
 
     exit_code = 3
+
+
+class JavaEnded(Final):
+    """The Java process that runs Spark is gone. Nothing is lost, and nothing can go on: a supervisor starts anew."""
+
+    exit_code = 9
 
 
 class AnotherWriter(Final):

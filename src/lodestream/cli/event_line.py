@@ -75,5 +75,7 @@ def _batch(fields: Any) -> str:
     for name in ("dead", "filtered", "duplicates", "warned"):
         if rows.get(name):
             parts.append(f"{rows[name]:,} {name.removesuffix('s') if rows[name] == 1 else name}")
+    if rows.get("no_rows"):
+        parts.append(f"{rows['no_rows']:,} gave no row")
     beside = f" ({', '.join(parts)})" if parts else ""
     return f"batch {fields['batch']:,}: {rows.get('out', 0):,} rows{beside} in {fields['ms']['total'] / 1000:.2f} s"

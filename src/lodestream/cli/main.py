@@ -38,6 +38,7 @@ Exit codes:
   6   a source is not the one we were reading
   7   a Gold table differs from its query
   8   a Gold table could not be verified
+  9   the Java process ended, out of memory or killed: start again
   75  a passing trouble, such as an unreachable broker: try again
   130 stopped by Ctrl-C
 """

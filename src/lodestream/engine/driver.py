@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from lodestream.engine.runner import Runner
-from lodestream.errors import AlreadyRuns, AnotherWriter, LodeError
+from lodestream.errors import AlreadyRuns, AnotherWriter, JavaEnded, LodeError
 from lodestream.flows.flow import Published
 
 # How long a batch may go on after the run was asked to stop, before it is abandoned.
@@ -30,6 +30,7 @@ class Driver:
         once: bool,
         stop: threading.Event,
         abandon: Callable[[], None] = lambda: None,
+        lost: Callable[[], bool] = lambda: False,
     ) -> None:
         self._runners = {runner.name: runner for runner in runners}
         self._downstream = downstream
@@ -41,6 +42,7 @@ class Driver:
         self._once = once
         self._stop = stop
         self._abandon = abandon
+        self._lost = lost
         self._changed = threading.Condition()
         self._worked = time.monotonic()
 
@@ -58,6 +60,8 @@ class Driver:
         while any(thread.is_alive() for thread in threads):
             if self._stop.wait(0.2):
                 break
+            if self._lost():  # idle flows would learn of it with the next event only
+                self._stop.set()
         with self._changed:
             self._changed.notify_all()
         self._join(threads)
@@ -122,8 +126,10 @@ class Driver:
         runner.settle()
         if published is not None:
             self._worked = time.monotonic()
-        if isinstance(runner.error, AnotherWriter) and not isinstance(runner.error, AlreadyRuns):
-            # Another driver keeps this pipeline: going on with the other tables would only lose more races.
+        lost = isinstance(runner.error, AnotherWriter) and not isinstance(runner.error, AlreadyRuns)
+        if lost or isinstance(runner.error, JavaEnded):
+            # Another driver keeps this pipeline: going on with the other tables would only lose more races. Or there is
+            # no Spark any more.
             self._stop.set()
         # After a failure, too: the batch may have been published and its answer lost.
         if published is not None or runner.recovered:

@@ -6,7 +6,15 @@ import random
 import re
 import time
 
-from lodestream.errors import BrokerUnavailable, Final, LodeError, RuntimeMissing, Transient
+from lodestream.errors import (
+    BrokerUnavailable,
+    ExecutorLost,
+    Final,
+    LodeError,
+    RuntimeMissing,
+    StorageUnavailable,
+    Transient,
+)
 from lodestream.sources.codecs.frame import registry_failure
 from lodestream.tables.jvm import causes, translate
 
@@ -20,13 +28,44 @@ _KAFKA_PASSING = re.compile(
     r")Exception\b"
     # Spark's own words when a poll gave nothing in time.
     r"|java\.util\.concurrent\.TimeoutException: Cannot fetch record"
+    # Records went while they were read. The next try asks the broker, and names the gap if there is one.
+    r"|org\.apache\.kafka\.clients\.consumer\.OffsetOutOfRangeException\b|\[KAFKA_DATA_LOSS\b"
 )
 # What Iceberg and Hadoop say of a missing file; in a task's error, again as text.
 _FILE_GONE = re.compile(r"(org\.apache\.iceberg\.exceptions\.NotFoundException|java\.io\.FileNotFoundException): ")
 
 
+# What a bucket says when it is busy or out of reach: by its status, by its words, or by a client that got no answer.
+_STORAGE_PASSING = re.compile(
+    r"(?:software\.amazon\.awssdk|com\.amazonaws|org\.apache\.hadoop\.fs\.s3a|org\.apache\.iceberg\.aws)\.[\w.$]+: "
+    r".*?(?:Status Code: (?:5\d\d|429)|\b(?:SlowDown|Slow Down|RequestTimeout|InternalError|ServiceUnavailable|"
+    r"ThrottlingException|Unable to execute HTTP request|Acquire operation took longer|timed out|timeout|"
+    r"Connection reset|Connection refused)\b)"
+    r"|org\.apache\.hadoop\.fs\.s3a\.(?:AWSServiceThrottled|AWSStatus500|AWSServiceIO|AWSNoResponse)Exception: ",
+    re.IGNORECASE,
+)
+# What Spark says when part of its cluster went away under a job. It has tried by itself before, and given up.
+_EXECUTOR_LOST = re.compile(
+    r"ExecutorLostFailure|ExecutorDeadException|\bFetchFailed|MetadataFetchFailedException|FetchFailedException|"
+    r"TaskResultLost|Remote RPC client disassociated|Executor heartbeat timed out|"
+    r"BlockNotFoundException|Block \S+ (?:not found|is not available)|Failed to fetch block|"
+    r"Could not (?:find|get) block|Checkpoint block \S+ not found|BlockManagerMaster|"
+    r"Failed to (?:get|store) broadcast_\S+|(?:Worker|Executor) \S+ (?:lost|decommissioned)|worker lost",
+)
+# Batches are idempotent, so what nobody has described yet may be tried again; a mistake stays one, and soon stops.
+MOST_TRIES = 5
+
+
+class Unexpected(Transient):
+    """Something no error of ours describes: tried again a few times, then the flow stops."""
+
+    def stopped(self, table: str, tries: int) -> Crashed:
+        fix = f"`lode events --table {table} --name flow.stopped --json` has the traceback"
+        return Crashed(f"{table} stopped on an unexpected error, after {tries} tries", why=self.why, fix=fix)
+
+
 class Crashed(Final):
-    """Something no error of ours describes; the traceback is in the event."""
+    """An unexpected error that did not pass; the traceback is in the event."""
 
 
 class DiskFull(Transient):
@@ -65,10 +104,27 @@ def explain(error: Exception, table: str) -> LodeError:
             why=_first_line(text[gone.start() :]),
             fix="if it does not pass: keep snapshots longer than a batch takes, or restore the file",
         )
+    busy = _STORAGE_PASSING.search(text)
+    if busy is not None:
+        return StorageUnavailable(
+            f"{table}: the storage did not answer as it should",
+            why=_first_line(text[busy.start() :]),
+            fix="if it does not pass: look at the bucket's own status, its limits and the network",
+        )
+    lost = _EXECUTOR_LOST.search(text)
+    if lost is not None:
+        return ExecutorLost(
+            f"{table}: Spark lost an executor, or what it kept there",
+            why=_first_line(text[_start_of_line(text, lost.start()) :]),
+            fix="if it does not pass: look at the cluster's executors, their memory first",
+        )
     said = " ".join(str(error).split())
     why = f"{type(error).__name__}: {said}" if said else type(error).__name__
-    fix = f"`lode events --table {table} --name flow.stopped --json` has the traceback"
-    return Crashed(f"{table} stopped on an unexpected error", why=_first_line(why), fix=fix)
+    return Unexpected(f"{table}: an unexpected error", why=_first_line(why), fix=f"it is tried {MOST_TRIES} times")
+
+
+def _start_of_line(text: str, at: int) -> int:
+    return text.rfind("\n", 0, at) + 1
 
 
 def _first_line(text: str) -> str:

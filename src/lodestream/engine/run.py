@@ -26,12 +26,14 @@ from lodestream.engine.runner import FlowEnd, Runner
 from lodestream.engine.scrub import Schedule, Scrubber
 from lodestream.engine.sizing import Sizer
 from lodestream.engine.verify import verify_one
+from lodestream.errors import LodeError
 from lodestream.flows.gold.flow import GoldFlow
 from lodestream.observe.events import Event, EventLog, events_folder
 from lodestream.pipeline import Graph, Json, Kafka
 from lodestream.recovery.verify.compare import Sampling
 from lodestream.recovery.verify.result import Verification
 from lodestream.runtime.broker import start_broker
+from lodestream.runtime.java_process import java_ended
 from lodestream.runtime.progress import Progress, SilentProgress
 from lodestream.runtime.session import start_session
 from lodestream.sources.codecs import warm_up
@@ -49,11 +51,19 @@ class RunEnd:
     run: str
     reason: str
     flows: dict[str, FlowEnd] = field(default_factory=dict)
+    error: LodeError | None = None
+
+    @property
+    def errors(self) -> list[LodeError]:
+        """What went wrong, each thing once: first what ended the run as a whole."""
+        failed = [end.error for end in self.flows.values() if end.error is not None]
+        if self.error is None:
+            return failed
+        return [self.error, *(one for one in failed if type(one) is not type(self.error))]
 
     @property
     def exit_code(self) -> int:
-        failed = [end.error for end in self.flows.values() if end.error is not None]
-        return failed[0].exit_code if failed else 0
+        return self.errors[0].exit_code if self.errors else 0
 
 
 def run_pipeline(
@@ -100,7 +110,8 @@ def run_pipeline(
             workers=_workers(project),
             once=once,
             stop=stop,
-            abandon=spark.sparkContext.cancelAllJobs,
+            abandon=partial(_cancel, spark),
+            lost=lambda: java_ended() is not None,
         )
         table = EventTable(spark, project.config.catalog.name, events)
         table.start()
@@ -116,9 +127,12 @@ def run_pipeline(
                 runner.flow.close()
     finally:
         lease.release()
-    end = RunEnd(run, _reason(runners, once, stop), {runner.name: runner.end() for runner in runners})
+    ended = java_ended()
+    reason = ended.what if ended else _reason(runners, once, stop)
+    end = RunEnd(run, reason, {runner.name: runner.end() for runner in runners}, ended)
     events.emit("run.ended", reason=end.reason, exit_code=end.exit_code)
-    table.close()
+    if ended is None:
+        table.close()
     events.close()
     return end
 
@@ -131,6 +145,11 @@ def _patience(progress: Progress, once: bool, tables: int) -> Iterator[None]:
         return
     with progress.step(f"Bringing {tables} tables up to date"):
         yield
+
+
+def _cancel(spark: SparkSession) -> None:
+    with suppress(Exception):  # a Java process that is gone has no jobs
+        spark.sparkContext.cancelAllJobs()
 
 
 @dataclass(frozen=True, slots=True)

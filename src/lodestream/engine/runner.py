@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lodestream.engine.blame import refused_code
-from lodestream.engine.failures import Backoff, explain
+from lodestream.engine.failures import MOST_TRIES, Backoff, Unexpected, explain
 from lodestream.engine.remedy import LOOK_SECONDS, Remedy
 from lodestream.engine.sizing import Sizer
 from lodestream.errors import AnotherWriter, LodeError, NotOurTable, SourceChanged, Transient
 from lodestream.flows.flow import Flow, Published
 from lodestream.observe.events import EventLog
+from lodestream.runtime.java_process import java_ended
 
 State = Literal["waiting", "running", "retrying", "blocked", "paused", "stopped", "done"]
 
@@ -68,6 +69,7 @@ class Runner:
         self._woken = False
         self._outcome: State = "waiting"
         self._again = False
+        self._unexpected = 0
         self.recovered = False
         self.committed = -math.inf
         self._remedy = remedy
@@ -141,6 +143,7 @@ class Runner:
                 self._events.emit(event, self.name, **facts)
         self.recovered = self._backoff.tries > 0
         self._backoff.succeeded()
+        self._unexpected = 0
         self._unblocked()
         self._outcome = "waiting"
         if published is None:
@@ -208,8 +211,13 @@ class Runner:
         )
 
     def _failed(self, raw: Exception) -> None:
-        error = self.flow.explain(raw) or refused_code(self.flow.table, raw) or explain(raw, self.name)
-        pause = self._backoff.failed() if isinstance(error, Transient) else None
+        # First of all: of an error that came out of a Java process that is gone, nothing more can be asked.
+        error = (
+            java_ended(raw) or self.flow.explain(raw) or refused_code(self.flow.table, raw) or explain(raw, self.name)
+        )
+        pause = self._pause_after(error)
+        if pause is None and isinstance(error, Unexpected):
+            error = error.stopped(self.name, self._unexpected)
         facts = {"error": type(error).__name__, "what": error.what, "why": error.why, "fix": error.fix}
         if pause is None and self._blocks(error):
             self._block(error, {**facts, **_trace(raw, error)})
@@ -262,6 +270,13 @@ class Runner:
     def _give_way(self, error: LodeError) -> None:
         self._taken, self.error, self.state = None, error, "stopped"
         self._events.emit("batch.refused", self.name, error=type(error).__name__, what=error.what, why=error.why)
+
+    def _pause_after(self, error: LodeError) -> float | None:
+        """How long to wait before the next try; None when there shall be none."""
+        self._unexpected += isinstance(error, Unexpected)
+        if not isinstance(error, Transient) or self._unexpected > MOST_TRIES:
+            return None
+        return self._backoff.failed()
 
     def _not_before(self) -> float:
         """Now, or when the table's own cadence allows it."""

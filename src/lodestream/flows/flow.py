@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -74,33 +74,41 @@ class Flow(ABC):
                 self._still_there()
                 return None
             self.prepare()
+        return self.until_published(lambda: self._next_batch(rows))
+
+    def until_published(self, attempt: Callable[[], Published | None]) -> Published | None:
+        """An attempt that maintenance, a guest or a rollback overtook is made again, on the new head."""
         for _ in range(_MOST_REDOS):
-            began = time.perf_counter()
-            latest = self._lookout.look()
-            if latest is None:
-                self._still_there()
-            if latest is None or (self._positions is not None and not self._lookout.news(self._positions, latest)):
-                return None
-            base = self.writer.begin()
-            if base.stamp is not None and base.stamp.positions != self._positions:
-                # Another run may have read further than our look: to it, the source would seem to have shrunk.
-                latest = self._lookout.look()
-            span = self._span(base, latest, rows) if latest is not None else None
-            if span is None:
-                self._positions = base.stamp.positions if base.stamp else None
-                return None
-            reach("plan.after", self.name)
-            self._positions = None
             try:
-                published = self._run_batch(base, span, began)
-            except Moved:
-                continue
-            self._positions = published.positions
-            return published
+                return attempt()
+            except Moved as moved:
+                last = moved
         raise CatalogUnavailable(
             f"{self.name} moved under {_MOST_REDOS} attempts at one batch",
-            why="maintenance or a rollback changed the table each time before the batch could be published",
+            why=last.why or "maintenance or a rollback changed the table each time before the batch could be published",
+            fix=last.fix,
         )
+
+    def _next_batch(self, rows: int) -> Published | None:
+        began = time.perf_counter()
+        latest = self._lookout.look()
+        if latest is None:
+            self._still_there()
+        if latest is None or (self._positions is not None and not self._lookout.news(self._positions, latest)):
+            return None
+        base = self.writer.begin()
+        if base.stamp is not None and base.stamp.positions != self._positions:
+            # Another run may have read further than our look: to it, the source would seem to have shrunk.
+            latest = self._lookout.look()
+        span = self._span(base, latest, rows) if latest is not None else None
+        if span is None:
+            self._positions = base.stamp.positions if base.stamp else None
+            return None
+        reach("plan.after", self.name)
+        self._positions = None
+        published = self._run_batch(base, span, began)
+        self._positions = published.positions
+        return published
 
     @property
     def writer(self) -> Writer:

@@ -56,14 +56,19 @@ class Lookout:
         return {one.name: one.start(latest) for one in self.sources if (latest := one.latest()) is not None}
 
     def accepted(self, since: Mapping[str, Position]) -> dict[str, Position]:
-        """Where to go on when what was lost between there and here is accepted."""
-        found: dict[str, Position] = {}
-        for source in self.sources:
-            latest = source.latest()
-            if latest is not None:
-                known = source.name in since
-                found[source.name] = source.accept(since[source.name], latest) if known else source.start(latest)
-        return found
+        """Where to go on when what was lost between there and here is accepted.
+
+        Only the sources that are broken go on from elsewhere: what others have for us is still to be read.
+        """
+        latest = {one.name: found for one in self.sources if (found := one.latest()) is not None}
+        there = [one for one in self.sources if one.name in latest]
+        # A flow that never published begins where it is declared to, and that may be gone as well.
+        begun = {one.name: since.get(one.name) or one.start(latest[one.name]) for one in there}
+        broken = [one for one in there if _broken(one, begun[one.name], latest[one.name])]
+        if not broken and len(there) == len(self.sources):
+            # Broken in a way that only reading shows.
+            broken = [one for one in there if one.name in since]
+        return {**begun, **{one.name: one.accept(begun[one.name], latest[one.name]) for one in broken}}
 
     def asof(self, to: Mapping[str, Position]) -> float | None:
         """Epoch seconds up to which a table that has read this far holds everything; None when a source cannot tell."""
@@ -75,6 +80,14 @@ class Lookout:
         for source in self.sources:
             if source.name in to:
                 source.confirm(to[source.name])
+
+
+def _broken(source: Source, since: Position, latest: Position) -> bool:
+    try:
+        source.check(since, latest)
+    except SourceChanged:
+        return True
+    return False
 
 
 def _waiting(source: Source, since: Position | None, latest: Position) -> int:

@@ -13,7 +13,7 @@ from lodestream.sources.source import Position
 from lodestream.sources.stream import StreamSource
 from lodestream.tables.iceberg import IcebergStore
 from lodestream.tables.lake import Lake
-from lodestream.tables.publish import Moved
+from lodestream.tables.publish import Base
 
 
 class StreamFlow(Flow):
@@ -36,19 +36,7 @@ class StreamFlow(Flow):
     def step(self, rows: int) -> Published | None:
         if self._writer is None:
             self.prepare()
-        base = self.writer.begin()
-        since = base.stamp.positions.get(self._stream.name) if base.stamp else None
-        published: list[Published] = []
-        try:
-            self._stream.pull(
-                since,
-                lambda frame, position: published.append(self._publish(since, frame, position)),
-                rows,
-                stopping=lambda: True,
-            )
-        except Moved:
-            return self.step(rows)
-        return published[0] if published else None
+        return self.until_published(lambda: self._pull(rows))
 
     def make(self, span: Span) -> Batch:
         if self._pulled is None:
@@ -57,6 +45,8 @@ class StreamFlow(Flow):
 
     def accept_gap(self) -> Published:
         """Forget the position: the source starts anew from what is left of it."""
+        if self._writer is None:
+            self.prepare()
         base = self.writer.begin()
         since = dict(base.stamp.positions) if base.stamp else {}
         return self._run_batch(base, Span(since, {}, 0), time.perf_counter(), decision="accepted-gap")
@@ -64,10 +54,24 @@ class StreamFlow(Flow):
     def close(self) -> None:
         self._stream.close()
 
-    def _publish(self, since: Position | None, frame: DataFrame, position: Position) -> Published:
+    def _pull(self, rows: int) -> Published | None:
+        # One base for the position that is read and for the rows that are staged: a run that publishes between the
+        # two moves `main` away from it, and this batch is refused.
+        base = self.writer.begin()
+        since = base.stamp.positions.get(self._stream.name) if base.stamp else None
+        published: list[Published] = []
+        self._stream.pull(
+            since,
+            lambda frame, position: published.append(self._publish(base, since, frame, position)),
+            rows,
+            stopping=lambda: True,
+        )
+        return published[0] if published else None
+
+    def _publish(self, base: Base, since: Position | None, frame: DataFrame, position: Position) -> Published:
         began = time.perf_counter()
         name = self._stream.name
         self._pulled = frame
         # How many rows Spark planned is not told; one stands for "some", the snapshot has the number.
         span = Span({name: since} if since else {}, {name: position}, 1, caught_up=False)
-        return self._run_batch(self.writer.begin(), span, began)
+        return self._run_batch(base, span, began)

@@ -44,6 +44,7 @@ def bronze_transforms(_graph: Graph, table: Table) -> Iterator[Finding]:
         "decode": table.decode,
         "contract": table.contract,
         "filters": table.filters,
+        "allow_no_rows": table.allow_no_rows,
         "expect": table.expectations,
         "keys": table.keys,
     }

@@ -52,6 +52,7 @@ class SilverOptions(BronzeOptions, total=False):
     history: bool
     dedupe_within: Names
     filters: Mapping[str, str]
+    allow_no_rows: bool
 
 
 class ReferenceOptions(BronzeOptions, total=False):
@@ -244,6 +245,7 @@ def _properties(name: str, value: Any, location: Location) -> dict[str, str]:
 
 
 _CONVERT: dict[str, Callable[[str, Any, Location], Any]] = {
+    "allow_no_rows": _instance(bool),
     "contract": _contract,
     "corrected_by": check_names,
     "dedupe_within": _bound,

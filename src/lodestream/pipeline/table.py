@@ -70,6 +70,7 @@ class Table:
     export: Path | None = None
     verify: float | None = None  # seconds between two verifications; None: only when asked
     filters: tuple[Filter, ...] = ()
+    allow_no_rows: bool = False  # an event that the function gives no row for is counted, and no error
     expectations: tuple[Expectation, ...] = ()
     description: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)

@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import broadcast, col, exists, expr, lit, lower
 
 from lodestream.flows.dead.envelope import EVENT
-from lodestream.flows.dead.letters import SUFFIX
+from lodestream.flows.dead.letters import BESIDE, SUFFIX
 from lodestream.flows.dead.table import Survey
 from lodestream.recovery.choice import Choice
 from lodestream.tables.lake import Lake
@@ -26,6 +26,8 @@ class OpenLetters:
         self._lake = lake
         self.snapshot = survey.snapshot
         rows = lake.whole(table + SUFFIX, survey.snapshot)
+        if BESIDE not in rows.columns:  # a snapshot from before there was such a column
+            rows = rows.withColumn(BESIDE, lit(None).cast("int"))
         if survey.undecided:
             # An unknown attempt is one of a discard, which counts at once.
             rows = rows.where(~col("attempt").isin(*survey.undecided) | col("attempt").isNull())

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import col, collect_list, count, flatten, lit
+from pyspark.sql.functions import max as greatest_of
 
 from lodestream.errors import AuditFailed
 from lodestream.flows.dead.envelope import EVENT, restored
+from lodestream.flows.dead.letters import BESIDE
 from lodestream.flows.flow import Batch, Span
 from lodestream.flows.silver.flow import SilverFlow
 from lodestream.flows.silver.judge import CARRIED, REASONS
@@ -18,7 +20,7 @@ from lodestream.recovery.open_letters import OpenLetters
 from lodestream.sources.source import Source
 
 _NO_ROW = "the function gives no row for it"
-_PARTLY = "the event gives more rows than it has letters: some are in the table, and without keys they would come twice"
+_PARTLY = "rows of the same event are in the table, and without keys they would come twice"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ class Trial:
         self._batches: list[Batch] = []
         self._passed: list[str] = []
         self.failing: tuple[Failing, ...] = ()
-        self.letters = sum(len(ids) for ids, _ in self._held.values())
+        self.letters = sum(len(one.ids) for one in self._held.values())
         if self._held:
             self._judge()
 
@@ -66,18 +68,20 @@ class Trial:
         trial = self._make(self._raw(), len(self._held))
         verdicts = _verdicts(trial.judged)
         self.failing = tuple(
-            Failing(ids, before, now)
-            for event, (ids, before) in self._held.items()
-            if (now := self._objections(verdicts.get(event), len(ids)))
+            Failing(one.ids, one.reasons, now)
+            for event, one in self._held.items()
+            if (now := self._objections(verdicts.get(event), one))
         )
         stopped = {letter for one in self.failing for letter in one.letters}
-        self._passed = [event for event, (ids, _) in self._held.items() if stopped.isdisjoint(ids)]
+        self._passed = [event for event, one in self._held.items() if stopped.isdisjoint(one.ids)]
 
-    def _objections(self, verdict: tuple[int, tuple[str, ...]] | None, letters: int) -> tuple[str, ...]:
+    def _objections(self, verdict: tuple[int, tuple[str, ...]] | None, held: _Held) -> tuple[str, ...]:
         if verdict is None:
-            return (_NO_ROW,)
+            return () if self._flow.table.allow_no_rows else (_NO_ROW,)
         rows, reasons = verdict
-        return reasons or ((_PARTLY,) if rows > letters and not self._flow.keys else ())
+        # Which of the rows it gives now are those in the table, nobody can say: new code may give fewer, or others.
+        partly = rows > len(held.ids) if held.beside is None else held.beside > 0
+        return reasons or ((_PARTLY,) if partly and not self._flow.keys else ())
 
     def _only_passed(self) -> Batch:
         made = self._make(self._raw().join(self._named(self._passed), EVENT, "left_semi"), len(self._passed))
@@ -112,12 +116,22 @@ class Trial:
         return self._open.named(events)
 
 
-def _held(letters: DataFrame) -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:
-    """Per event the ids of its letters, and their reasons."""
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """The letters of one event, their reasons, and how many rows of it are in the table; None when nobody noted it."""
+
+    ids: tuple[str, ...]
+    reasons: tuple[str, ...]
+    beside: int | None
+
+
+def _held(letters: DataFrame) -> dict[str, _Held]:
     grouped = letters.groupBy(EVENT).agg(
-        collect_list("letter").alias("ids"), flatten(collect_list("reasons")).alias("reasons")
+        collect_list("letter").alias("ids"),
+        flatten(collect_list("reasons")).alias("reasons"),
+        greatest_of(BESIDE).alias(BESIDE),
     )
-    return {row[EVENT]: (tuple(row.ids), tuple(row.reasons)) for row in grouped.toLocalIterator()}
+    return {row[EVENT]: _Held(tuple(row.ids), tuple(row.reasons), row[BESIDE]) for row in grouped.toLocalIterator()}
 
 
 def _verdicts(judged: DataFrame) -> Mapping[str, tuple[int, tuple[str, ...]]]:

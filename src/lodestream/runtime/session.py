@@ -53,6 +53,7 @@ def start_session(config: Config, *, app_name: str, progress: Progress | None = 
         with _environment(_variables(config, java, settings)), _ctrl_c_kept():
             gateway = SparkContext._gateway or _launch(config, settings)
             context = SparkContext(conf=_conf(settings), gateway=gateway)
+        _end_without_traceback(context)
         if is_local(config):
             _without_checksum_files(context)
             if has_local_files(config):
@@ -75,6 +76,12 @@ def _join(context: SparkContext, config: Config) -> SparkSession:
     # Spark builds a catalog when it is first asked for, with the settings of whichever session is active then.
     session.sql(f"USE `{config.catalog.name}`")
     return session
+
+
+def _end_without_traceback(context: SparkContext) -> None:
+    """PySpark's server for accumulators prints the loss of its only client; whoever runs a batch says it in words."""
+    server: Any = context._accumulatorServer
+    server.handle_error = lambda _request, client: _log.debug("accumulators.lost client=%s", client)
 
 
 def _without_checksum_files(context: SparkContext) -> None:

@@ -23,6 +23,8 @@ _LOCAL_FILES = "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"
 
 # The serial collector needs no threads and no side tables; on a heap this small its pauses are short.
 _SMALL = ("-XX:+UseSerialGC", "-XX:-UsePerfData")
+# Out of heap, any thread of the process may have failed anywhere: it ends, and the run with it, to be started again.
+_NO_HALF_LIFE = "-XX:+ExitOnOutOfMemoryError"
 
 
 def is_local(config: Config) -> bool:
@@ -92,7 +94,7 @@ def _local(config: Config, jars: list[Path], java_options: Sequence[str]) -> dic
         _MEMORY: f"{heap_bytes(config.spark.driver_memory) // MIB}m",
         # On the class path, not in spark.jars: that would copy each jar on every start.
         _CLASS_PATH: _class_path(jars),
-        _JAVA_OPTIONS: " ".join([*_SMALL, _quiet(), *map(_quoted, java_options)]),
+        _JAVA_OPTIONS: " ".join([*_SMALL, _NO_HALF_LIFE, _quiet(), *map(_quoted, java_options)]),
     }
 
 

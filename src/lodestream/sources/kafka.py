@@ -71,12 +71,14 @@ class KafkaSource(Source):
             for partition, offset in ours["offsets"].items():
                 if theirs["offsets"].get(partition, 0) < offset:
                     raise _shrunk(name, partition, offset, theirs["offsets"].get(partition, 0))
-        earliest = self._earliest({name: latest[name] for name in since})
-        for name, ours in since.items():
-            for partition, offset in ours["offsets"].items():
-                first = earliest.get(name, {}).get(int(partition), 0)
+        # Those that appeared later, too: they are read from 0 on, as `_ranges` has it.
+        earliest = self._earliest(latest)
+        for name, entry in latest.items():
+            ours = _since(since, name)
+            for partition in entry["offsets"]:
+                first, offset = earliest.get(name, {}).get(int(partition), 0), ours.get(partition, 0)
                 if first > offset:
-                    raise _gap(name, partition, offset, first)
+                    raise _gap(name, partition, offset, first, new=partition not in ours)
 
     def cap(self, since: Position, latest: Position, rows: int) -> Position:
         pending = self.pending(since, latest)
@@ -217,9 +219,10 @@ def _shrunk(name: str, partition: str, ours: int, end: int) -> SourceGap:
     )
 
 
-def _gap(name: str, partition: str, ours: int, first: int) -> SourceGap:
+def _gap(name: str, partition: str, ours: int, first: int, *, new: bool) -> SourceGap:
+    begins = "it is new to the table and begins at 0" if new else f"the next offset to read is {ours}"
     return SourceGap(
         f"topic {name} partition {partition}: {first - ours:,} records are gone before we read them",
-        why=f"the next offset to read is {ours}, the earliest left is {first} (retention or deleted records)",
+        why=f"{begins}, the earliest left is {first} (retention or deleted records)",
         fix=_ACCEPT + f", from offset {first}",
     )

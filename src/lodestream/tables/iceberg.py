@@ -50,11 +50,12 @@ class IcebergStore(TableStore):
         return None if found is None else self._remember(found)
 
     def snapshot(self, snapshot_id: int) -> Snapshot | None:
-        known = self._seen.get(snapshot_id)
-        if known is not None:
-            return known
+        # What is known of a snapshot never changes, but whether the table still has it does.
         found = self.table.snapshot(_long(snapshot_id, self._jvm))
-        return None if found is None else self._remember(found)
+        return None if found is None else self._remember(found, snapshot_id)
+
+    def recalled(self, snapshot_id: int) -> Snapshot | None:
+        return self._seen.get(snapshot_id) or self.snapshot(snapshot_id)
 
     def branches(self) -> list[str]:
         refs = self.table.refs()
@@ -125,8 +126,8 @@ class IcebergStore(TableStore):
     def _jvm(self) -> Any:
         return self._spark._jvm
 
-    def _remember(self, found: Any) -> Snapshot:
-        known = self._seen.get(found.snapshotId())
+    def _remember(self, found: Any, snapshot_id: int | None = None) -> Snapshot:
+        known = self._seen.get(found.snapshotId() if snapshot_id is None else snapshot_id)
         if known is not None:
             return known
         if self._parser is None:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
 
+from lodestream.errors import CatalogUnavailable
 from lodestream.tables.iceberg import IcebergStore
 from lodestream.tables.jvm import catalog_errors
 
@@ -71,6 +72,11 @@ class Lake:
             with catalog_errors(f"creating {name}"):
                 store.table.newFastAppend().set("lode.created", "true").commit()
             store.refresh()
+            if store.head() is None:
+                raise CatalogUnavailable(
+                    f"{name} was created and has no snapshot",
+                    why="the catalog said that its first, empty one is committed, and the table does not show it",
+                )
         return store
 
     def append(

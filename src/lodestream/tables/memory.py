@@ -106,6 +106,9 @@ class MemoryStore(TableStore):
         return self._known.get(self._refs[name]) if name in self._refs else None
 
     def snapshot(self, snapshot_id: int) -> Snapshot | None:
+        return self._known[snapshot_id] if snapshot_id in self._there else None
+
+    def recalled(self, snapshot_id: int) -> Snapshot | None:
         return self._known.get(snapshot_id)
 
     def branches(self) -> list[str]:
@@ -179,5 +182,6 @@ class MemoryStore(TableStore):
     def _load(self) -> None:
         self._refs = dict(self.table.refs)
         self._place = f"{self.table.refs[MAIN]}@{self.table.moves}"
-        # Like a client that has seen them: snapshots expired later stay known.
+        self._there = frozenset(self.table.snapshots)
+        # Like a client that has seen them: snapshots expired later can be recalled.
         self._known.update(self.table.snapshots)

@@ -26,6 +26,10 @@ class Moved(CatalogUnavailable):
     """Maintenance moved `main` while we staged: redo the batch on the new head."""
 
 
+class NotCommitted(Moved):
+    """The catalog said that it had published a batch, and `main` does not reach it: redo it on the head there is."""
+
+
 @dataclass(frozen=True, slots=True)
 class Base:
     """What a batch builds on."""
@@ -84,9 +88,10 @@ class Writer:
         reach("stage.after", self._store.name)
         self._store.refresh()
         snapshot = self._store.ref(self.branch)
-        if snapshot is None or snapshot.parent != base.head:
+        if snapshot is None or snapshot.parent != base.head or not stamp.marks(snapshot):
             # Another run swept our branch away: before the write, which then began a new one at another head, or
-            # after it. Or a write of an earlier attempt came late. Nothing is published, redo.
+            # after it. Or a write of an earlier attempt came late, or is still there because the catalog has said yes
+            # to this one and done nothing. Nothing is published, redo.
             raise Moved(self._store.name)
         staged = Staged(base, snapshot, stamp)
         if self._store.place() != base.place:
@@ -95,7 +100,7 @@ class Writer:
         return staged
 
     def publish(self, staged: Staged) -> Snapshot:
-        """Fast-forward `main`; resolve a refusal or a lost answer by what the table says."""
+        """Fast-forward `main`; whatever the answer is, what the table says counts."""
         reach("publish.before", self._store.name)
         self._unresolved = staged.snapshot
         try:
@@ -105,6 +110,8 @@ class Writer:
             self._explain_refusal(staged)
         except OutcomeUnknown:
             self._resolve(staged)
+        else:
+            self._confirm(staged)
         self._published, self._unresolved = staged.snapshot, None
         return staged.snapshot
 
@@ -131,7 +138,7 @@ class Writer:
         mine = self._published
         if mine is None or not self._alone or (stamped is not None and stamped.id == mine.id):
             return
-        if stamped is None or any(earlier.id == stamped.id for earlier in self._store.ancestors(mine)):
+        if stamped is None or any(earlier.id == stamped.id for earlier in self._store.remembered(mine)):
             self._published = stamped  # rolled back by an operator: go on from there
         elif stamped.stamp is not None and stamped.stamp.run != self._run:
             raise another_writer(self._store.name, self._run, stamped.stamp)
@@ -155,7 +162,7 @@ class Writer:
         if contains(self._store, staged.snapshot.id):
             return
         current = last_kept(self._store)
-        ours = {snapshot.id for snapshot in self._store.ancestors(staged.snapshot)}
+        ours = {snapshot.id for snapshot in self._store.remembered(staged.snapshot)}
         if current is None or current.id in ours:
             # Maintenance or a guest on top of what we built on, or a rollback: no other run made progress.
             raise Moved(self._store.name)
@@ -164,19 +171,42 @@ class Writer:
             raise Moved(self._store.name)
         raise another_writer(self._store.name, self._run, current.stamp)
 
+    def _confirm(self, staged: Staged) -> None:
+        """A catalog may say yes and have committed nothing: its word alone would lose the batch.
+
+        The next batch would read the table anyway, so this costs one more question to the catalog.
+        """
+        self._reload()
+        if contains(self._store, staged.snapshot.id):
+            return
+        log.warning("publish.unconfirmed table=%s snapshot=%s", self._store.name, staged.snapshot.id)
+        try:
+            self._explain_refusal(staged)
+        except Moved as moved:
+            raise NotCommitted(
+                f"{self._store.name}: the catalog said that batch {staged.stamp.batch} is published, and it is not",
+                why=f"main of the table does not reach snapshot {staged.snapshot.id}: the catalog answered without "
+                "having committed, or the table was rolled back in the same moment",
+                fix="if it goes on: look at the catalog's own log and storage; the batch is made again",
+            ) from moved
+
     def _resolve(self, staged: Staged) -> None:
         """Never guess: published if and only if `main` reaches our snapshot."""
+        self._reload()
+        log.warning("publish.resolved table=%s snapshot=%s", self._store.name, staged.snapshot.id)
+        self._explain_refusal(staged)
+
+    def _reload(self) -> None:
+        """A commit was sent: what became of it must be read, so a catalog that is away is waited for."""
         deadline = time.monotonic() + self._patience
         while True:
             try:
                 self._store.refresh()
-                break
+                return
             except CatalogUnavailable:
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(min(1.0, self._patience / 10))
-        log.warning("publish.resolved table=%s snapshot=%s", self._store.name, staged.snapshot.id)
-        self._explain_refusal(staged)
 
 
 def another_writer(table: str, run: str, current: Stamp | None) -> AnotherWriter:

@@ -78,6 +78,10 @@ class Stamp:
         }
         return {PREFIX + key: value for key, value in {**named, **self.notes}.items()}
 
+    def marks(self, snapshot: Snapshot) -> bool:
+        """Whether the snapshot was written with this stamp."""
+        return self.properties().items() <= snapshot.summary.items()
+
     @classmethod
     def from_summary(cls, summary: Mapping[str, str]) -> Stamp | None:
         if PREFIX + "positions" not in summary:

@@ -7,7 +7,7 @@ through thousands of interleavings (`lodestream.testing.MemoryStore`) and agains
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from lodestream.errors import LodeError
 from lodestream.tables.snapshot import Snapshot
@@ -38,7 +38,7 @@ class TableStore(ABC):
 
     @abstractmethod
     def snapshot(self, snapshot_id: int) -> Snapshot | None:
-        """A snapshot by id, or None when it was expired or never existed."""
+        """A snapshot by id, or None when the table does not have it: it has expired, or never existed."""
 
     @abstractmethod
     def branches(self) -> list[str]:
@@ -71,9 +71,21 @@ class TableStore(ABC):
     def head(self) -> Snapshot | None:
         return self.ref(MAIN)
 
+    @abstractmethod
+    def recalled(self, snapshot_id: int) -> Snapshot | None:
+        """A snapshot by id that the table has, or that this client has seen in it before it expired."""
+
     def ancestors(self, start: Snapshot | None) -> Iterator[Snapshot]:
-        """`start` and everything before it, newest first, as far as history is kept."""
-        current = start
-        while current is not None:
-            yield current
-            current = self.snapshot(current.parent) if current.parent is not None else None
+        """`start` and everything before it, newest first, as far as the table keeps its history."""
+        return _back(start, self.snapshot)
+
+    def remembered(self, start: Snapshot | None) -> Iterator[Snapshot]:
+        """The same, over expired snapshots that we have seen: what we once built on stays known, readable or not."""
+        return _back(start, self.recalled)
+
+
+def _back(start: Snapshot | None, find: Callable[[int], Snapshot | None]) -> Iterator[Snapshot]:
+    current = start
+    while current is not None:
+        yield current
+        current = find(current.parent) if current.parent is not None else None

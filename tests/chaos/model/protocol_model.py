@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +18,8 @@ from protocol_schedule import Schedule
 from lodestream.errors import AnotherWriter, CatalogUnavailable, OutcomeUnknown, Transient
 from lodestream.flows.dead.letters import ATTEMPT, SETTLED
 from lodestream.flows.dead.table import DeadLetters
-from lodestream.flows.flow import Batch, Flow, Span
+from lodestream.flows.flow import Batch, Flow, Published, Span
+from lodestream.flows.stream import StreamFlow
 from lodestream.pipeline.location import Location
 from lodestream.pipeline.table import Table
 from lodestream.sources.source import Position, Source
@@ -29,6 +31,13 @@ NAME = "silver.events"
 _NO_LAKE = SimpleNamespace(
     spark=SimpleNamespace(conf=SimpleNamespace(get=lambda key: "", set=lambda key, value: None)), catalog="memory"
 )
+
+
+TROUBLES = ("down", "lost", "late", "kill")
+# What a catalog may say that is not so: success without a commit, a commit reported as a failure, and yes to a request
+# that it then carries out a second time.
+LIES = ("yes", "no", "twice")
+_COMMITS = tuple(f"{step}.{part}" for step in ("fast_forward", "append", "point") for part in ("swap", "answer"))
 
 
 class Killed(BaseException):
@@ -49,19 +58,24 @@ class Weather:
 
     faults: int = 0
     chance: float = 0.0
-    kinds: tuple[str, ...] = ("down", "lost", "late", "kill")
+    kinds: tuple[str, ...] = (*TROUBLES, *LIES)
     where: tuple[str, ...] = ()  # everywhere
     maintenance: int = 0
     rollbacks: int = 0
     writers: int = 2
+    streams: bool = False  # positions come out of a pull, as Structured Streaming gives them
 
     @classmethod
     def seeded(cls, rng: random.Random) -> Weather:
+        lying = rng.random() < 0.3
         return cls(
+            kinds=LIES if lying else (*TROUBLES, *LIES),
+            where=_COMMITS if lying else (),
             faults=rng.choice((0, 2, 6)),
             chance=rng.choice((0.02, 0.1, 0.3)),
             maintenance=rng.choice((0, 2, 5)),
             rollbacks=rng.choice((0, 0, 1, 2)),
+            streams=rng.random() < 0.25,
         )
 
 
@@ -78,7 +92,7 @@ class World:
         self.goal = self.rng.randint(4, 14)
         self.in_flight: list[Callable[[], None]] = []
         self.lives = 0
-        self.survivors: list[ModelFlow] = []
+        self.survivors: list[ModelFlow | ModelStreamFlow] = []
         self.losers: list[str] = []
         self.undone: set[int] = set()
         self.calm = False
@@ -110,6 +124,12 @@ class World:
         kind = self.rng.choice(weather.kinds)
         if kind == "kill":
             raise Killed(step)
+        if kind == "yes" and step.endswith(".swap"):
+            raise Pretended
+        if kind == "no" and step == "fast_forward.answer":
+            raise Refused("the catalog says that it did not commit")
+        if kind == "twice" and step.endswith(".answer"):
+            raise Twice
         if step.endswith(".answer"):
             raise OutcomeUnknown(f"the answer to {step} was lost")
         if kind == "lost" and step == "fast_forward.swap":
@@ -130,7 +150,7 @@ class World:
             self.schedule.pause()
         while True:
             self.lives += 1
-            flow = ModelFlow(self, f"run{self.lives}")
+            flow = self._flow(f"run{self.lives}")
             try:
                 if self._drive(flow):
                     self.survivors.append(flow)
@@ -138,7 +158,10 @@ class World:
             except Killed:
                 continue
 
-    def _drive(self, flow: ModelFlow) -> bool:
+    def _flow(self, run: str) -> ModelFlow | ModelStreamFlow:
+        return ModelStreamFlow(self, run) if self.weather.streams else ModelFlow(self, run)
+
+    def _drive(self, flow: ModelFlow | ModelStreamFlow) -> bool:
         while True:
             try:
                 published = flow.step(self.rng.randint(1, 4))
@@ -148,6 +171,7 @@ class World:
             except Transient:
                 self.schedule.pause()
                 continue
+            self._check_word(published)
             if published is None and self.produced >= self.goal:
                 return True
             self.schedule.pause()
@@ -194,12 +218,12 @@ class World:
             self.schedule.run({"survivor": lambda flow=flow: self._finish(flow)})
         if not self.survivors:
             raise Broken(f"nobody goes on: {self.losers} all lost")
-        self.schedule.run({"last": lambda: self._finish(ModelFlow(self, "last"))})
+        self.schedule.run({"last": lambda: self._finish(self._flow("last"))})
         if self._reached() != self.produced:
             raise Broken(f"stuck at {self._reached()} of {self.produced}")
         self._check_letters(exactly=True)
 
-    def _finish(self, flow: ModelFlow) -> None:
+    def _finish(self, flow: ModelFlow | ModelStreamFlow) -> None:
         try:
             while flow.step(3) is not None:
                 pass
@@ -225,6 +249,13 @@ class World:
             raise Broken(f"rows {sorted(self.main.rows(after))} are not {expected}")
         if not self.calm:
             self._check_letters(exactly=False)
+
+    def _check_word(self, published: Published | None) -> None:
+        """A flow that says "published" is believed: readers are woken, and it may sleep until something new comes."""
+        if published is None or published.snapshot in self.undone:
+            return
+        if published.snapshot not in self.main.chain(self.main.refs[MAIN]):
+            raise Broken(f"snapshot {published.snapshot} was called published, and main does not reach it")
 
     def _check_stamps(self, stamped: list[Snapshot]) -> None:
         at = 0
@@ -277,6 +308,14 @@ class Late(Exception):
     """The request is on its way, its answer will not come."""
 
 
+class Pretended(Exception):
+    """The answer is yes, and nothing was done."""
+
+
+class Twice(Exception):
+    """The answer is yes, and what was done will be done again."""
+
+
 class ModelStore(MemoryStore):
     """A catalog whose network may hold a request back and deliver it after its sender has given up."""
 
@@ -288,9 +327,25 @@ class ModelStore(MemoryStore):
         try:
             super().fast_forward(branch, upto, place)
         except Late:
-            table, expected = self.table, self._refs[MAIN]
-            self._world.in_flight.append(lambda: _land(table, expected, upto))
+            self._hold_back(upto)
             raise OutcomeUnknown("no answer") from None
+        except Pretended:
+            self._refs[MAIN] = upto  # so it said, and until it is asked again that is what a client knows
+        except Twice:
+            if self.table.refs[MAIN] == upto:  # or a person has rolled back meanwhile: see `_roll_back`
+                self._hold_back(upto)
+
+    def point(self, branch: str, snapshot_id: int) -> None:
+        with suppress(Pretended, Twice):
+            super().point(branch, snapshot_id)
+
+    def drop(self, branch: str) -> None:
+        with suppress(Pretended, Twice):
+            super().drop(branch)
+
+    def _hold_back(self, upto: int) -> None:
+        table, expected = self.table, self._refs[MAIN]
+        self._world.in_flight.append(lambda: _land(table, expected, upto))
 
 
 class ModelSource(Source):
@@ -340,9 +395,41 @@ class ModelFlow(Flow):
         return ModelBatch(self, source.read(span.since["input"], span.to["input"]))  # type: ignore[arg-type]
 
 
+class ModelStream:
+    """Plans the offsets of a batch itself, some time after it was told where to begin."""
+
+    name = "input"
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def pull(self, since: Position | None, publish: Any, rows: int, *, stopping: Any) -> bool:
+        self._world.gate("pull")
+        start = since["next"] if since else 0
+        end = min(self._world.produced, start + rows)
+        if end > start:
+            publish(range(start, end), {"next": end})
+        return end > start
+
+
+class ModelStreamFlow(StreamFlow):
+    def __init__(self, world: World, run: str) -> None:
+        table = Table(name=NAME, tier="silver", kind="function", location=Location("pipeline.py", 1))
+        super().__init__(_NO_LAKE, table, run, ModelStream(world))  # type: ignore[arg-type]
+        self.world = world
+        self.dead = ModelLetters(world, run)
+
+    def create(self) -> Any:
+        return ModelStore(self.world, self.world.main)
+
+    def make(self, span: Span) -> Batch:
+        self.dead.settle(self.writer.store)
+        return ModelBatch(self, self._pulled)  # type: ignore[arg-type]
+
+
 @dataclass
 class ModelBatch(Batch):
-    flow: ModelFlow
+    flow: ModelFlow | ModelStreamFlow
     span: range
     counts: Mapping[str, int] = field(default_factory=dict)
 
@@ -383,6 +470,10 @@ class ModelLetters(DeadLetters):
         assert self._world.dead is not None
         return {row[1] for row in self._world.dead.rows(snapshot) if row[2] > batch}
 
+    def holds(self, attempts: Iterable[str]) -> bool:
+        assert self._world.dead is not None
+        return any(row[1] in attempts for row in self._world.dead.rows(self._world.dead.refs[MAIN]))
+
     def remove(self, attempts: Iterable[str]) -> None:
         table = self._world.dead
         assert table is not None
@@ -397,6 +488,10 @@ def _write(world: World, table: CheckedTable, branch: str, *args: Any, **kwargs:
         raise ValueError(f"Cannot use branch (does not exist): {branch}")
     try:
         client.append(branch, *args, **kwargs)
+    except Pretended:
+        return
+    except Twice:
+        MemoryStore(table).append(branch, *args, **kwargs)
     except Late:
         # The job was given up and commits after all, on the branch as it is then.
         late = MemoryStore(table)

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
-from protocol_model import NAME, ModelFlow, ModelStore, Weather, World
+from protocol_model import NAME, ModelFlow, ModelLetters, ModelStore, ModelStreamFlow, Weather, World
 from protocol_run import run
 from protocol_schedule import Livelock
 
-from lodestream.errors import LodeError
+from lodestream.errors import LodeError, OutcomeUnknown
 from lodestream.flows.dead import letters
 from lodestream.flows.dead import table as dead
 from lodestream.tables import positions, publish
 from lodestream.tables.memory import MemoryStore
 from lodestream.tables.publish import Base, Moved, Staged, Writer
+from lodestream.tables.snapshot import Stamp
 from lodestream.tables.store import MAIN, Refused
 
 MOST = 500
@@ -168,6 +172,44 @@ def expiry_forgets_positions(patch: Patch) -> None:
     )
 
 
+def stream_stages_on_another_head(patch: Patch) -> None:
+    """A stream is pulled from the positions of one head and staged on the next."""
+    publish = ModelStreamFlow._publish
+    patch.setattr(ModelStreamFlow, "_publish", lambda self, base, *args: publish(self, self.writer.begin(), *args))
+
+
+def believe_the_answer(patch: Patch) -> None:
+    """A catalog that says yes is taken at its word."""
+    patch.setattr(Writer, "_confirm", lambda self, staged: None)
+
+
+def believe_a_refusal(patch: Patch) -> None:
+    """A catalog that says no is taken at its word: the batch is sent again, from where it began."""
+
+    def publish(self: Writer, staged: Staged) -> Any:
+        for _ in range(3):
+            with suppress(Refused, OutcomeUnknown):
+                self._store.fast_forward(self.branch, staged.snapshot.id, staged.base.place)
+                return staged.snapshot
+            again = replace(staged.base, place=self._store.place(), head=self._store.head().id)  # type: ignore[union-attr]
+            rows = self._store.table.added(staged.snapshot.id)  # type: ignore[attr-defined]
+            write = partial(MemoryStore(self._store.table).append, rows=rows)  # type: ignore[attr-defined]
+            staged = self.stage(again, staged.stamp, write)
+        raise Moved(self._store.name)
+
+    patch.setattr(Writer, "publish", publish)
+
+
+def any_batch_on_the_branch(patch: Patch) -> None:
+    """What lies on the head is taken for this batch, also where the catalog only pretended to write it."""
+    patch.setattr(Stamp, "marks", lambda self, snapshot: True)
+
+
+def believe_the_removal(patch: Patch) -> None:
+    """Letters that the catalog says are removed are not looked for."""
+    patch.setattr(ModelLetters, "holds", lambda self, attempts: False)
+
+
 MUTANTS = [
     append_to_main,
     no_alignment,
@@ -182,6 +224,11 @@ MUTANTS = [
     keep_every_letter,
     letters_after_the_batch,
     expiry_forgets_positions,
+    stream_stages_on_another_head,
+    believe_the_answer,
+    believe_a_refusal,
+    any_batch_on_the_branch,
+    believe_the_removal,
 ]
 
 
@@ -189,7 +236,14 @@ MUTANTS = [
 WEATHER = {
     lenient_stage: lambda: Weather(faults=20, chance=0.5, kinds=("late",), where=("append.swap",), writers=1),
     no_alignment: lambda: Weather(faults=20, chance=0.5, kinds=("down",), where=("publish.before",), writers=1),
+    any_batch_on_the_branch: lambda: _lying("point.swap", "append.swap", "publish.before"),
+    believe_the_removal: lambda: _lying("append.swap", "publish.before"),
 }
+
+
+def _lying(*where: str) -> Weather:
+    """A catalog that often says yes and does nothing, and batches that are given up in between."""
+    return Weather(faults=30, chance=0.4, kinds=("yes",), where=where, writers=1)
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.__name__)

@@ -6,7 +6,7 @@ import os
 import random
 
 import pytest
-from protocol_model import Weather
+from protocol_model import LIES, TROUBLES, Weather
 from protocol_run import run
 
 SCHEDULES = int(os.environ.get("LODE_SCHEDULES", "1000"))
@@ -27,8 +27,13 @@ def test_of_two_writers_exactly_one_goes_on() -> None:
         assert world.survivors, f"seed {seed}"
 
 
-@pytest.mark.parametrize("kind", ["down", "lost", "late", "kill"])
+@pytest.mark.parametrize("kind", [*TROUBLES, *LIES])
 def test_a_single_writer_survives_any_number_of_faults(kind: str) -> None:
     for seed in range(FIRST, FIRST + 60):
         world = run(seed, Weather(faults=25, chance=0.3, kinds=(kind,), writers=1))
         assert world.losers == [], f"seed {seed}: a lone writer took itself for another"
+
+
+def test_two_drivers_that_pull_the_same_stream_double_and_lose_nothing() -> None:
+    for seed in range(FIRST, FIRST + 150):
+        run(seed, Weather(maintenance=random.Random(seed).choice((0, 3)), streams=True))

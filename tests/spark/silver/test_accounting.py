@@ -128,7 +128,8 @@ def carts(keep: str, **options: Any) -> Pipeline:
     def items(events: DataFrame) -> DataFrame:
         return events.selectExpr("id", f"{keep} AS item", "_lode")
 
-    pipeline.silver("fruit", sql="SELECT id, item FROM silver.items WHERE item <> 'nail'")
+    fruit = {"allow_no_rows": True} if options.get("allow_no_rows") else {}
+    pipeline.silver("fruit", sql="SELECT id, item FROM silver.items WHERE item <> 'nail'", **fruit)
     return pipeline
 
 
@@ -137,8 +138,9 @@ def test_a_row_that_vanishes_is_noticed_although_another_became_two(line: Make) 
     shop.send({"id": 1, "items": ["apple", "nail"]}, {"id": 2, "items": []}, b"{")
     flows = shop.flows()
     flows["bronze.events"].step(1000)
-    with pytest.raises(AuditFailed, match=r"silver.items: 1 of 3 input rows are unaccounted for"):
+    with pytest.raises(AuditFailed, match=r"silver.items: 1 of 3 input rows are unaccounted for") as refused:
         flows["silver.items"].step(1000)
+    assert "allow_no_rows=True" in str(refused.value.fix)
     # Kept as a row without an item, that is a dead letter: its key is incomplete.
     shop.declare(carts("explode_outer(items)"))
     flows = shop.flows()
@@ -151,3 +153,12 @@ def test_a_row_that_vanishes_is_noticed_although_another_became_two(line: Make) 
     # Code that gives a row for each needs no look at the events.
     shop.declare(carts("upper(items[0])"))
     assert not shop.flows()["silver.items"].multiplies
+
+
+def test_events_that_may_give_no_row_are_counted_and_stop_nothing(line: Make) -> None:
+    shop = line(carts("explode(items)", allow_no_rows=True))
+    shop.send({"id": 1, "items": ["apple", "nail"]}, {"id": 2, "items": []}, b"{", {"id": 3})
+    done = shop.run()
+    (batch,) = done["silver.items"]
+    assert (batch.rows["in"], batch.rows["out"], batch.rows["dead"], batch.rows["no_rows"]) == (3, 2, 1, 2)
+    assert shop.column("silver.fruit", "item") == ["apple"]

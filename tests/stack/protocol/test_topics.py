@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import NewPartitions
 from protocol_oracle import (
     BRONZE,
@@ -19,6 +19,7 @@ from protocol_oracle import (
     event,
     send,
     topic_id,
+    wait_until,
 )
 
 from lodestream import failpoints
@@ -161,3 +162,36 @@ def test_aborted_transactions_never_enter_bronze(make_project: Callable[..., Pro
     producer.abort_transaction(20)
     caught_up(project)
     check_bronze(project, consume(project.bootstrap, project.topic))
+
+
+def test_records_deleted_from_a_partition_that_was_added_later_stop_the_flow_until_it_is_accepted(
+    make_project: Callable[..., Project],
+) -> None:
+    project = make_project(partitions=1)
+    send(project.bootstrap, project.topic, range(100))
+    caught_up(project)
+    before = project.head(BRONZE)
+    admin(project.bootstrap).create_partitions([NewPartitions(project.topic, 2)])[project.topic].result(20)
+    send(project.bootstrap, project.topic, range(100, 200), partition=1)
+    wait_until("30 records less", lambda: deleted(project, TopicPartition(project.topic, 1, 30)), timeout=60)
+
+    end = once(project)
+    assert isinstance(bronze_error(end), SourceGap), end
+    assert "partition 1: 30 records are gone" in str(bronze_error(end))
+    assert project.head(BRONZE) == before
+
+    assert once(project, accept=True).exit_code == 0
+    caught_up(project)
+    assert len(project.rows(BRONZE)) == 100 + 70
+
+
+def deleted(project: Project, upto: TopicPartition) -> bool:
+    """False while the client does not know who leads a partition that has just been added."""
+    client = admin(project.bootstrap)
+    client.list_topics(timeout=10)
+    try:
+        for future in client.delete_records([upto]).values():
+            future.result(20)
+    except KafkaException:
+        return False
+    return True

@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 
 from lodestream.engine.driver import Driver
-from lodestream.engine.failures import Backoff
+from lodestream.engine.failures import MOST_TRIES, Backoff
 from lodestream.engine.runner import Runner
 from lodestream.engine.sizing import Sizer
 from lodestream.errors import AnotherWriter, BrokerUnavailable, NotOurTable, SourceGap
 from lodestream.flows.flow import Published
 from lodestream.observe.events import EventLog, read_events
+from lodestream.runtime.java_process import how_it_ended
 
 Step = Published | None | Exception
 
@@ -89,10 +90,17 @@ class Pipeline:
         )
         return flow
 
-    def run(self, *, once: bool = True, workers: int = 1, seconds: float = 5.0) -> dict[str, str]:
+    def run(
+        self,
+        *,
+        once: bool = True,
+        workers: int = 1,
+        seconds: float = 5.0,
+        lost: Callable[[], bool] = lambda: False,
+    ) -> dict[str, str]:
         names = [runner.name for runner in self.runners]
         downstream = {name: names[place + 1 : place + 2] for place, name in enumerate(names)}
-        driver = Driver(self.runners, downstream, workers=workers, once=once, stop=self.stop)
+        driver = Driver(self.runners, downstream, workers=workers, once=once, stop=self.stop, lost=lost)
         timer = threading.Timer(seconds, self.stop.set)
         timer.start()
         driver.run()
@@ -159,11 +167,33 @@ def test_one_failing_flow_does_not_stop_its_siblings(pipeline: Pipeline) -> None
 
 
 def test_an_unexpected_error_stops_the_flow_with_its_traceback_in_the_log(pipeline: Pipeline) -> None:
-    pipeline.add("bronze", [ZeroDivisionError("division by zero")], polled=0.01)
+    pipeline.add("bronze", [ZeroDivisionError("division by zero")] * 100, polled=0.01)
     assert pipeline.run() == {"bronze": "stopped"}
     (event,) = read_events(pipeline.folder, name="flow.stopped")
     assert "ZeroDivisionError: division by zero" in str(event.fields["why"])
     assert "Traceback" in str(event.fields["traceback"])
+    assert len(pipeline.diary) == MOST_TRIES + 1
+    assert pipeline.told("flow.retry") == ["bronze"] * MOST_TRIES
+
+
+def test_an_unexpected_error_that_passes_costs_nothing(pipeline: Pipeline) -> None:
+    strange = [RuntimeError("what is this")] * MOST_TRIES
+    pipeline.add("bronze", [*strange, published("bronze", caught_up=False), *strange, published("bronze")], polled=0.01)
+    assert pipeline.run() == {"bronze": "done"}
+    assert pipeline.told("batch.published") == ["bronze", "bronze"]
+
+
+def test_a_java_process_that_is_gone_ends_the_whole_run_at_once(pipeline: Pipeline) -> None:
+    """Idle flows notice nothing by themselves, and one that fails must not be tried again."""
+    pipeline.add("bronze", [None] * 10_000, polled=10)
+    began = time.monotonic()
+    pipeline.run(once=False, seconds=20, lost=lambda: time.monotonic() > began + 0.5)
+    assert time.monotonic() - began < 5
+    pipeline.stop.clear()
+    pipeline.add("silver", [how_it_ended(-9)], polled=0.01)
+    states = pipeline.run(once=False, seconds=20)
+    assert time.monotonic() - began < 10
+    assert states["silver"] == "stopped"
 
 
 def test_another_writer_ends_the_whole_run(pipeline: Pipeline) -> None:

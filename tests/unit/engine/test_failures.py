@@ -6,8 +6,18 @@ from collections.abc import Sequence
 
 import pytest
 
-from lodestream.engine.failures import Crashed, DiskFull, FileGone, explain
-from lodestream.errors import BrokerUnavailable, CatalogUnavailable, RegistryUnavailable, RuntimeMissing, SourceGap
+from lodestream.engine.failures import DiskFull, FileGone, Unexpected, explain
+from lodestream.errors import (
+    BrokerUnavailable,
+    CatalogUnavailable,
+    ExecutorLost,
+    JavaEnded,
+    RegistryUnavailable,
+    RuntimeMissing,
+    SourceGap,
+    StorageUnavailable,
+)
+from lodestream.runtime.java_process import how_it_ended
 
 KAFKA = "org.apache.kafka.common.errors."
 
@@ -73,8 +83,8 @@ def test_what_kafka_calls_retriable_is_retried(error: Exception) -> None:
         ValueError("org.apache.kafka is what I wrote"),
     ],
 )
-def test_a_mistake_that_mentions_kafka_stops_at_once(error: Exception) -> None:
-    assert isinstance(explain(error, "bronze.trips"), Crashed)
+def test_a_mistake_that_mentions_kafka_is_not_taken_for_a_silent_broker(error: Exception) -> None:
+    assert isinstance(explain(error, "bronze.trips"), Unexpected)
 
 
 def test_a_silent_registry_is_known_by_the_text_of_the_worker() -> None:
@@ -117,4 +127,76 @@ def test_a_change_that_compaction_overtook_is_made_again(said):
     found = explain(raised(("org.apache.iceberg.exceptions.ValidationException", said)), "silver.trips")
     assert isinstance(found, CatalogUnavailable)
     wrong = raised(("org.apache.iceberg.exceptions.ValidationException", "Cannot find field 'fare' in schema"))
-    assert isinstance(explain(wrong, "silver.trips"), Crashed)
+    assert isinstance(explain(wrong, "silver.trips"), Unexpected)
+
+
+S3 = "software.amazon.awssdk.services.s3.model.S3Exception"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        raised((S3, "Please reduce your request rate. (Service: S3, Status Code: 503, Request ID: 7)")),
+        raised(("org.apache.spark.SparkException", "x"), (S3, "Internal (Service: S3, Status Code: 500)")),
+        task_failed(f"{S3}: Slow Down (Service: S3, Status Code: 503, Request ID: 7)"),
+        task_failed("software.amazon.awssdk.core.exception.SdkClientException: Unable to execute HTTP request: x"),
+        task_failed("org.apache.hadoop.fs.s3a.AWSServiceThrottledException: s3a://b/x: SlowDown"),
+    ],
+)
+def test_a_busy_bucket_is_waited_for(error: Exception) -> None:
+    found = explain(error, "silver.trips")
+    assert isinstance(found, StorageUnavailable)
+    assert "Exception" in str(found.why)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Access Denied (Service: S3, Status Code: 403, Request ID: 7)",
+        "The bucket does not exist (Service: S3, Status Code: 404)",
+    ],
+)
+def test_a_bucket_that_refuses_us_is_not_waited_for_long(text: str) -> None:
+    assert isinstance(explain(task_failed(f"{S3}: {text}"), "silver.trips"), Unexpected)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "ExecutorLostFailure (executor 3 exited caused by one of the running tasks) Reason: worker lost: 10.0.0.3",
+        "org.apache.spark.shuffle.MetadataFetchFailedException: Missing an output location for shuffle 3",
+        "org.apache.spark.shuffle.FetchFailedException: Failed to connect to host/10.0.0.3:40111",
+        "TaskResultLost (result lost from block manager)",
+        "org.apache.spark.SparkException: Checkpoint block rdd_7_0 not found!",
+        "java.lang.IllegalStateException: Block rdd_12_1 is not available",
+    ],
+)
+def test_a_lost_executor_or_block_is_made_again(said: str) -> None:
+    found = explain(task_failed(said), "silver.trips")
+    assert isinstance(found, ExecutorLost)
+    assert said.split()[0] in str(found.why)
+
+
+def test_records_that_went_while_they_were_read_are_asked_for_again() -> None:
+    gone = "org.apache.kafka.clients.consumer.OffsetOutOfRangeException: Fetch position out of range"
+    assert isinstance(explain(task_failed(gone), "bronze.trips"), BrokerUnavailable)
+    lost = "org.apache.spark.sql.kafka010.KafkaIllegalStateException: [KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE] x"
+    assert isinstance(explain(task_failed(lost), "bronze.trips"), BrokerUnavailable)
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (3, "ran out of heap"),
+        (52, "ran out of heap"),
+        (-9, "was killed (SIGKILL)"),
+        (137, "was killed (SIGKILL)"),
+        (1, "ended with code 1"),
+    ],
+)
+def test_how_java_ended_is_said_in_words_with_a_code_of_its_own(code: int, said: str) -> None:
+    error = how_it_ended(code)
+    assert isinstance(error, JavaEnded)
+    assert said in error.what
+    assert "exit code 7" in str(error.fix)
+    assert error.exit_code == 9

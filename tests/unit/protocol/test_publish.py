@@ -8,9 +8,9 @@ import pytest
 
 from lodestream.errors import AnotherWriter, CatalogUnavailable, OutcomeUnknown
 from lodestream.tables.memory import MemoryStore, MemoryTable
-from lodestream.tables.publish import Base, Moved, Staged, Writer
+from lodestream.tables.publish import Base, Moved, NotCommitted, Staged, Writer
 from lodestream.tables.snapshot import Snapshot, Stamp
-from lodestream.tables.store import MAIN
+from lodestream.tables.store import MAIN, Refused
 
 
 @pytest.fixture
@@ -151,3 +151,84 @@ def test_a_sibling_table_never_stops_a_run(table: MemoryTable) -> None:
     with pytest.raises(Moved):
         first.publish(staged)
     batch(first)
+
+
+class Liar(MemoryStore):
+    """A catalog that says yes to a publication and commits nothing, so many times."""
+
+    lies = 0
+
+    def fast_forward(self, branch: str, upto: int, place: str) -> None:
+        if self.lies:
+            self.lies -= 1
+            self._refs[MAIN] = upto  # as the answer says, until the table is read again
+        else:
+            super().fast_forward(branch, upto, place)
+
+
+def test_a_catalog_that_says_yes_and_commits_nothing_is_not_believed(table: MemoryTable) -> None:
+    liar = Liar(table)
+    who = Writer(liar, "a", patience=0)
+    first = batch(who)
+    liar.lies = 1
+    with pytest.raises(NotCommitted, match="said that batch 2 is published, and it is not"):
+        batch(who)
+    assert table.refs[MAIN] == first.id
+    batch(who)
+    assert table.rows(table.refs[MAIN]) == [1, 2]
+
+
+def test_a_yes_without_a_commit_while_another_run_publishes_ends_this_run(table: MemoryTable) -> None:
+    liar = Liar(table)
+    who = Writer(liar, "a", patience=0)
+    staged = stage(who)
+    batch(writer(table, "b"))
+    liar.lies = 1
+    with pytest.raises(AnotherWriter):
+        who.publish(staged)
+
+
+def test_a_commit_that_is_reported_as_a_conflict_is_a_commit(table: MemoryTable) -> None:
+    def gate(step: str) -> None:
+        if step == "fast_forward.answer":
+            raise Refused(step)
+
+    assert batch(writer(table, "a", gate=gate)).id == table.refs[MAIN]
+
+
+def test_an_earlier_attempt_that_lies_on_the_branch_is_not_taken_for_this_batch(table: MemoryTable) -> None:
+    who = writer(table, "a")
+    base = who.begin()
+    stage(who, base)  # and given up
+    stamp = Stamp("bronze.events", "a", 1, {"input": 2}, {"input": 0})
+    table.set(who.branch, base.head)
+    stale = stage(who, base).snapshot.id
+
+    def pretends(branch: str, properties: object) -> None:
+        table.set(branch, stale)  # neither the branch was moved nor anything written
+
+    with pytest.raises(Moved):
+        who.stage(base, stamp, pretends)
+
+
+def test_a_snapshot_that_expired_is_not_there_any_more_although_it_was_seen(table: MemoryTable) -> None:
+    who, client = writer(table, "a"), MemoryStore(table)
+    first, second, third = (batch(who).id for _ in range(3))
+    client.refresh()
+    assert [one.id for one in client.ancestors(client.head())][:3] == [third, second, first]
+    table.expire([second])
+    client.refresh()
+    assert client.snapshot(second) is None
+    assert [one.id for one in client.ancestors(client.head())] == [third]
+    assert client.recalled(second) is not None
+
+
+def test_a_rollback_below_what_has_expired_is_no_other_writer(table: MemoryTable) -> None:
+    earlier = batch(writer(table, "a")).id
+    who = writer(table, "b")
+    mine = [batch(who).id for _ in range(3)]
+    MemoryStore(table).rollback(earlier)
+    table.drop(who.branch)
+    table.expire(mine)
+    assert who.begin().head == earlier
+    batch(who)

@@ -79,7 +79,7 @@ def run(
 
 def show_failures(call: Call, end: RunEnd) -> int:
     """The exit code of a run, after each flow's error was shown."""
-    errors = [flow.error for flow in end.flows.values() if flow.error is not None]
+    errors = end.errors
     if call.json and errors:
         print_json({"error": error_json(errors[0])})
     elif errors:

@@ -16,6 +16,9 @@ SETTLED = "dead-settled"
 # In a dead-letter snapshot: the name of the attempt, and the place of the table's `main` that it was built on.
 ATTEMPT = "attempt"
 BASE = "base"
+# In a letter: how many rows of the same event entered the table with its batch; null when keys tell rows apart, and in
+# letters from before there was such a column.
+BESIDE = "beside"
 
 
 class History(Protocol):

@@ -6,14 +6,15 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import array, col, current_timestamp, expr, lit
 
 from lodestream.flows.dead.envelope import COORDINATES, enclosed
-from lodestream.flows.dead.letters import ATTEMPT
+from lodestream.flows.dead.letters import ATTEMPT, BESIDE
 from lodestream.flows.silver.judge import CARRIED, REASONS
 from lodestream.tables.snapshot import Stamp
 
 DDL = (
     "letter STRING, key BINARY, value BINARY, headers ARRAY<STRUCT<key: STRING, value: BINARY>>, topic STRING, "
     "partition INT, offset BIGINT, timestamp TIMESTAMP, file STRING, row BIGINT, reasons ARRAY<STRING>, "
-    "contract STRING, run STRING, batch BIGINT, attempt STRING, dead_at TIMESTAMP, state STRING"
+    "contract STRING, run STRING, batch BIGINT, attempt STRING, dead_at TIMESTAMP, state STRING, "
+    f"{BESIDE} INT"
 )
 _PLACE = ("topic", "partition", "offset", "file", "row")
 
@@ -26,6 +27,7 @@ def refused(letters: DataFrame, stamp: Stamp, contract: str | None) -> DataFrame
         col(REASONS).alias("reasons"),
         *_made_by(stamp, contract),
         lit("open").alias("state"),
+        (col(BESIDE) if BESIDE in letters.columns else lit(None)).cast("int").alias(BESIDE),
     )
 
 
@@ -37,6 +39,7 @@ def decided(letters: DataFrame, stamp: Stamp, contract: str | None, state: str, 
         (array(lit(note)) if note else lit(None)).cast("array<string>").alias("reasons"),
         *_made_by(stamp, contract),
         lit(state).alias("state"),
+        lit(None).cast("int").alias(BESIDE),
     )
 
 

@@ -14,7 +14,7 @@ from pyspark.sql.functions import col
 
 from lodestream.errors import CatalogUnavailable, LodeError
 from lodestream.failpoints import reach
-from lodestream.flows.dead.letters import ATTEMPT, BASE, OWN, SETTLED, SUFFIX, Verdict, judge_letters
+from lodestream.flows.dead.letters import ATTEMPT, BASE, BESIDE, OWN, SETTLED, SUFFIX, Verdict, judge_letters
 from lodestream.flows.dead.rows import DDL, decided, refused
 from lodestream.tables.jvm import catalog_errors
 from lodestream.tables.lake import Lake
@@ -59,6 +59,12 @@ class DeadLetters:
         orphans = self._orphans(main)
         if orphans:
             self.remove(orphans)
+            if self.holds(orphans):
+                raise CatalogUnavailable(
+                    f"{self.name}: letters that were removed are still there",
+                    why="the catalog said that the removal is committed, and the table does not show it",
+                    fix="if it goes on: look at the catalog's own log and storage",
+                )
 
     def survey(self, main: TableStore) -> Survey:
         """The letters as they are now, and which of them are not decided yet."""
@@ -106,6 +112,7 @@ class DeadLetters:
     def discard(self, letters: DataFrame, note: str | None) -> None:
         """Commit that these letters need no replay. No batch goes with it, so nothing can make it void."""
         stamp = Stamp(self._table, self._run, 0, {}, None)
+        self.create()
         with catalog_errors(f"writing {self.name}"):
             decided(letters, stamp, None, "discarded", note).writeTo(self._lake.identifier(self.name)).append()
 
@@ -129,7 +136,12 @@ class DeadLetters:
         return self._lake.exists(self.name)
 
     def create(self) -> TableStore:
-        return self._lake.open(self.name, DDL)
+        store = self._lake.open(self.name, DDL)
+        if BESIDE not in self._lake.whole(self.name).columns:  # made before there was such a column
+            with catalog_errors(f"adding {BESIDE} to {self.name}"):
+                self._lake.spark.sql(f"ALTER TABLE {self._lake.identifier(self.name)} ADD COLUMN {BESIDE} INT")
+            store.refresh()
+        return store
 
     def append(
         self, letters: DataFrame, stamp: Stamp, contract: str | None, branch: str, properties: Mapping[str, str]
@@ -153,6 +165,11 @@ class DeadLetters:
         names = ", ".join(f"'{one}'" for one in sorted(attempts))
         with catalog_errors(f"clearing {self.name}"):
             self._lake.spark.sql(f"DELETE FROM {self._lake.identifier(self.name)} WHERE attempt IN ({names})")  # noqa: S608
+
+    def holds(self, attempts: Iterable[str]) -> bool:
+        """Whether there is a letter of these attempts: once they are settled, nobody looks for them again."""
+        held = self._lake.whole(self.name).where(col("attempt").isin(*attempts))
+        return bool(held.limit(1).count())
 
     def attempts_after(self, batch: int, snapshot: int) -> set[str]:
         """From the rows of one snapshot: letters that came later are not ours to judge now."""

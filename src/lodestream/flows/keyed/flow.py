@@ -47,6 +47,7 @@ class KeyedFlow(SilverFlow):
     written: Facts | None = None  # what the last batch wrote to the feed
     _follower: Follower | None = None
     _behind = True
+    _unmade = False  # whether feed, table and marks have yet to follow an edited contract
 
     @cached_property
     def feed(self) -> str:
@@ -155,10 +156,12 @@ class KeyedFlow(SilverFlow):
     def _reread(self, edits: Edits) -> None:
         before = self.contract
         super()._reread(edits)
-        if self._writer is not None and self.contract != before:
+        self._unmade = self._unmade or self.contract != before
+        if self._writer is not None and self._unmade:
             for derived in ("columns", "own", "watch", "marked"):
                 self.__dict__.pop(derived, None)
             self.create()
+        self._unmade = False
 
     def empty(self, span: Span) -> Batch:
         self._behind = True

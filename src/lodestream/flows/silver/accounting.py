@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.functions import col, count_distinct, struct
+from pyspark.sql.functions import coalesce, col, count, count_distinct, lit, struct
 from pyspark.sql.types import StructType
 
 from lodestream.errors import AuditFailed
-from lodestream.flows.dead.envelope import is_bronze
+from lodestream.flows.dead.envelope import enclosed, is_bronze
+from lodestream.flows.dead.letters import BESIDE
 from lodestream.flows.silver.judge import CARRIED
+
+if TYPE_CHECKING:
+    from lodestream.flows.silver.declared import DeclaredFlow
 
 EVENTS = "events"
 # Steps of a plan that give at most one row for each: all others may give several.
@@ -19,6 +24,7 @@ _ONE_ROW = frozenset(
      "Repartition", "RepartitionByExpression", "RebalancePartitions", "ResolvedHint", "GlobalLimit", "LocalLimit")
 )  # fmt: skip
 _DROP = frozenset(("Filter", "Deduplicate", "GlobalLimit"))
+_OF = "_event"
 # With the time, because a recreated topic counts from 0 again.
 _COORDINATES = (("topic", "partition", "offset", "timestamp"), ("file", "row"))
 
@@ -43,15 +49,40 @@ def _steps(rows: DataFrame) -> list[str]:
 
 def events(carried: object) -> list[Column]:
     """An aggregate that counts the events which rows with this `_lode` came from; none where they have no place."""
-    # Rows of another table may carry such columns as well, and several of them those of one event.
+    place = _place(carried)
+    return [count_distinct(place).alias(EVENTS)] if place is not None else []
+
+
+def with_beside(flow: DeclaredFlow, letters: DataFrame, kept: DataFrame) -> DataFrame:
+    """The letters with `beside`: without keys, a replay of such an event would bring the rows that are there again.
+
+    Null where keys tell rows apart, so that nobody has to know.
+    """
+    if flow.keys:
+        return letters.withColumn(BESIDE, lit(None).cast("int"))
+    if not flow.multiplies:
+        return letters.withColumn(BESIDE, lit(0))
+    carried = letters.schema[CARRIED].dataType
+    place = _place(carried)
+    event = place if place is not None else enclosed(carried)["value"]
+    marked = letters.withColumn(_OF, event)
+    theirs = kept.select(event.alias(_OF)).join(marked.select(_OF).distinct(), _OF, "left_semi")
+    counted = theirs.groupBy(_OF).agg(count(lit(1)).cast("int").alias(BESIDE))
+    found = marked.join(counted, _OF, "left").withColumn(BESIDE, coalesce(col(BESIDE), lit(0)))
+    return found.drop(_OF)
+
+
+def _place(carried: object) -> Column | None:
+    """Where an event stands in Bronze. Rows of another table may carry such columns as well, several the same."""
     names = set(carried.names) if isinstance(carried, StructType) and is_bronze(carried) else set()
     place = next((known for known in _COORDINATES if names.issuperset(known)), None)
-    return [count_distinct(struct(*[col(f"{CARRIED}.{name}") for name in place])).alias(EVENTS)] if place else []
+    return struct(*[col(f"{CARRIED}.{name}") for name in place]) if place else None
 
 
 def unaccounted(table: str, lost: int, rows: int) -> AuditFailed:
     return AuditFailed(
         f"{table}: {lost:,} of {rows:,} input rows are unaccounted for",
         why="the function dropped rows that neither a filter nor the contract explains",
-        fix="declare the condition: filters={'name': 'rows to keep'}; explode_outer keeps an event that has no items",
+        fix="declare the condition: filters={'name': 'rows to keep'}; where an event may give no row, as with an "
+        "explode of an empty list, allow_no_rows=True counts it and explode_outer keeps it as a row",
     )

@@ -43,6 +43,8 @@ class Edits(Protocol):
 
 
 class ContractedFlow(DeclaredFlow):
+    _edited = False  # whether an edit of the contract waits to be applied
+
     def __init__(
         self,
         lake: Lake,
@@ -68,8 +70,10 @@ class ContractedFlow(DeclaredFlow):
         self._agree(contract, decode)
 
     def step(self, rows: int) -> Published | None:
-        if self._edits is not None and self._edits.changed():
+        if self._edits is not None and (self._edits.changed() or self._edited):
+            self._edited = True  # until it is applied: an error on the way must not make us forget it
             self._reread(self._edits)
+            self._edited = False
         return super().step(rows)
 
     @property

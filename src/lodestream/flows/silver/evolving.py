@@ -17,6 +17,11 @@ _MOST_TRIES = 5
 def evolve_table(lake: Lake, name: str, contract: Contract) -> tuple[Step, ...]:
     """The steps that this call has taken. Worked out from the table as it is: after a crash or beside another run
     what is left is found, and what is done is not done again."""
+    taken: tuple[Step, ...] = ()
+    failed = CatalogUnavailable(
+        f"{name} does not follow its contract {contract.title}",
+        why="the catalog said that the change is committed, and the table does not show it",
+    )
     for _ in range(_MOST_TRIES):
         store = lake.store(name)
         schema, required = columns_of(lake.whole(name).schema)
@@ -24,7 +29,7 @@ def evolve_table(lake: Lake, name: str, contract: Contract) -> tuple[Step, ...]:
         if found.obstacles:
             raise _refused(name, contract, found.obstacles)
         if not found.steps:
-            return ()
+            return taken
         reach("evolve.before", name)
         try:
             apply_steps(lake.spark, store, found.steps)
@@ -32,7 +37,7 @@ def evolve_table(lake: Lake, name: str, contract: Contract) -> tuple[Step, ...]:
             failed = error
             continue
         reach("evolve.after", name)
-        return found.steps
+        taken = found.steps  # whether they were is seen in the table
     raise failed
 
 

@@ -113,7 +113,8 @@ class SilverFlow(ContractedFlow):
         if self.judges:
             return self.judged(frames, span)
         # Marks of files are no records, and only a judged batch counts them.
-        least = span.rows if self.accounts and not has_file_marks(frames[self.driving]) else 0
+        counted = self.accounts and not has_file_marks(frames[self.driving]) and not self.table.allow_no_rows
+        least = span.rows if counted else 0
         frames = {name: records(frame) for name, frame in frames.items()}
         if self.table.filters:
             return FilteredBatch(self.lake, self.name, self.transformed(frames), self.table.filters, span.rows, least)

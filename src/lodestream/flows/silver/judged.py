@@ -13,7 +13,7 @@ from lodestream.errors import AuditFailed
 from lodestream.failpoints import reach
 from lodestream.flows.flow import Batch, Span
 from lodestream.flows.pruning import Pruning
-from lodestream.flows.silver.accounting import EVENTS, events, unaccounted
+from lodestream.flows.silver.accounting import EVENTS, events, unaccounted, with_beside
 from lodestream.flows.silver.duplicates import KeySearch
 from lodestream.flows.silver.judge import CARRIED, FILTERED, REASONS, WARNED
 from lodestream.flows.silver.verdicts import Verdicts
@@ -42,6 +42,8 @@ class JudgedBatch(Batch):
             self.release()  # nobody else can: a batch that failed here does not exist yet
             raise
         self.counts = {name: int(self._seen[name] or 0) for name in ("in", "dead", "filtered", "warned", "kept")}
+        if self._flow.table.allow_no_rows and self._vanished > 0:
+            self.counts = {**self.counts, "no_rows": self._vanished}
         self._notice_unknown()
 
     @property
@@ -72,9 +74,15 @@ class JudgedBatch(Batch):
 
     def account(self) -> None:
         """Raise when input rows have vanished in declared code."""
-        lost = self._span.rows - int(self._seen[EVENTS] if EVENTS in self._seen else self._seen["in"])
-        if lost > 0 and self._flow.accounts:
-            raise unaccounted(self._flow.name, lost, self._span.rows)
+        if self._vanished > 0 and not self._flow.table.allow_no_rows:
+            raise unaccounted(self._flow.name, self._vanished, self._span.rows)
+
+    @property
+    def _vanished(self) -> int:
+        """How many rows of the input gave none."""
+        if not self._flow.accounts:
+            return 0
+        return self._span.rows - int(self._seen[EVENTS] if EVENTS in self._seen else self._seen["in"])
 
     def notes(self) -> Mapping[str, str]:
         return self._flow.dead.attestation()
@@ -89,7 +97,7 @@ class JudgedBatch(Batch):
 
     def letters(self) -> DataFrame:
         """The rows that are dead letters."""
-        return self._judged.where(size(REASONS) > 0)
+        return with_beside(self._flow, self._judged.where(size(REASONS) > 0), self._judged.where(self.claiming()))
 
     def release(self) -> None:
         self._verdicts.release()
