@@ -131,7 +131,7 @@ class Join:
     def text(self, duck: bool) -> str:
         kind = self.kind.replace("LEFT SEMI", "SEMI").replace("LEFT ANTI", "ANTI") if duck else self.kind
         if self.using:
-            return f"{kind} {self.source.text(duck)} USING ({self.using})"
+            return f"{kind} {self.source.text(duck)} USING ({named(self.using, duck)})"
         return f"{kind} {self.source.text(duck)}" + (f" ON {self.on.text(duck)}" if self.on else "")
 
 

@@ -119,7 +119,7 @@ CLOCKS = {
     "now": "SELECT id, TIMESTAMP 'now' AS t FROM silver.trips",
     "yesterday": "SELECT zone, max(qty) AS m FROM silver.trips WHERE seen > CAST('yesterday' AS TIMESTAMP) GROUP BY zone",
     "tomorrow, in capitals": "SELECT id FROM silver.trips WHERE day = date 'TOMORROW'",
-    "epoch is a constant, now is not": "SELECT id, timestamp_ntz 'now' AS t FROM silver.trips",
+    "now, without a zone": "SELECT id, timestamp_ntz 'now' AS t FROM silver.trips",
 }
 
 # Valid Spark SQL that DuckDB has no words for: planned in the unit tier, run in the Spark tier.
