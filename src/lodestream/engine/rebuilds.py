@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from lodestream.contracts import Contract
 from lodestream.contracts.compatibility import changes
@@ -19,9 +19,11 @@ from lodestream.pipeline import Files, Table
 from lodestream.pipeline.definition import changed_parts, code_of, definition_parts, read_parts
 from lodestream.pipeline.gold.plan import InputInfo
 from lodestream.tables.feed import feed_of
-from lodestream.tables.inspect import Inspector, TableView
 from lodestream.tables.promised import promised
 from lodestream.tables.snapshot import CODE, PARTS
+
+if TYPE_CHECKING:
+    from lodestream.tables.inspect import TableView
 
 Effect = Literal["build", "rebuild", "alter", "new rows"]
 
@@ -61,6 +63,8 @@ class _Stored:
 
     def __init__(self, project: Project) -> None:
         self._project = project
+        from lodestream.tables.inspect import Inspector  # a start of `lode run` does not wait for it
+
         self._inspector = Inspector(project.config)
         self._views: dict[str, TableView | None] = {}
         self._columns: dict[str, dict[str, str]] = {}

@@ -13,7 +13,7 @@ from lodestream.tables.iceberg import IcebergStore
 from lodestream.tables.lake import Lake
 from lodestream.tables.replace import replace_rows
 from lodestream.tables.reshape import overwrite_reshaped
-from lodestream.tables.snapshot import Snapshot
+from lodestream.tables.snapshot import PARTS, Snapshot
 
 if TYPE_CHECKING:
     from lodestream.flows.gold.flow import GoldFlow
@@ -35,7 +35,7 @@ class GoldBatch(Batch):
     def notes(self) -> Mapping[str, str]:
         refused = {REFUSED: self._flow.refused} if self._flow.refused else {}
         tried = {TRIED: "yes"} if self._flow.tried else {}
-        return {DEFINITION: self._flow.definition, **refused, **tried}
+        return {DEFINITION: self._flow.definition, PARTS: self._flow.parts, **refused, **tried}
 
     def audit(self, snapshot: Snapshot) -> None:
         if self._flow.promises is not None:

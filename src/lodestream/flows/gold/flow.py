@@ -26,6 +26,7 @@ from lodestream.flows.gold.views import Inputs
 from lodestream.flows.shape import ddl_of
 from lodestream.flows.tuning import SMALL
 from lodestream.pipeline import Table
+from lodestream.pipeline.definition import definition_parts, parts_note
 from lodestream.pipeline.gold.choose import choose
 from lodestream.pipeline.gold.plan import NEGATIVE, GoldPlan, InputInfo, feed_view
 from lodestream.sources.source import Position
@@ -73,7 +74,7 @@ class GoldFlow(Flow):
         self._export = Export(lake, table.name, table.export) if table.export else None
         self._declared: tuple[TableInput, ...] = tuple(one.table for one in inputs)
         self.tables = self._declared
-        self.definition = ""
+        self.definition = self.parts = ""
         self._shaped: dict[str, object] = {}
         self._untried: Callable[[], None] | None = None
         self.refused: str | None = None
@@ -94,6 +95,7 @@ class GoldFlow(Flow):
             shapes = {table.name: table.now(positions[table.name]) for table in self._declared}
             self.keys = declared_keys(self.table, shapes, [one.table.name for one in self.inputs if one.lookup])
         self.definition = definition(self, infos)
+        self.parts = parts_note(definition_parts(self.table, infos))
         self.refused, self._untried = None, None
         if self.plan is not None and self.plan.strategy != "full":
             self._weigh(self.plan, infos, positions)

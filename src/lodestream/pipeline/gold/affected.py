@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lodestream.pipeline.gold.edits import table_span
-from lodestream.pipeline.gold.functions import multiplies_rows
+from lodestream.pipeline.gold.functions import multiplies_rows, session_window
 from lodestream.pipeline.gold.joins import read_joins
 from lodestream.pipeline.gold.kinds import Kinds
 from lodestream.pipeline.gold.locality import local_columns
@@ -85,6 +85,11 @@ def _nowhere_local(query: Query) -> NotProvableError:
         return NotProvableError(
             "a window function runs over all rows, so one change can move every later row",
             "partition the window by a column of the SELECT list, or read from a table with fewer rows",
+        )
+    if any(session_window(key.tree) for key in query.top.group or ()):
+        return NotProvableError(
+            "a session can merge with or split from its neighbours",
+            "group by a key beside the session (a user, a device): then only touched keys are recomputed",
         )
     if query.top.group == ():
         return NotProvableError("its one row is made of all rows")

@@ -109,7 +109,10 @@ def refuse_unread(tree: exp.Query) -> None:
             called = _CALLED.get(clause, clause.strip("_").upper())
             raise NotProvableError(f"{called} is not followed from change to change", _CHEAPER.get(clause))
         if isinstance(node, exp.QueryTransform):
-            raise NotProvableError("TRANSFORM hands its rows to another program", "compute it in Silver")
+            raise NotProvableError(
+                "TRANSFORM hands its rows to another program",
+                "use a Python function in Silver that gives a row per row",
+            )
 
 
 def _clauses(node: exp.Expr) -> set[str]:

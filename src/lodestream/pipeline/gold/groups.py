@@ -82,7 +82,10 @@ def prove_groups(query: Query) -> Groups:
 def _refuse_shapes(scope: Scope) -> None:
     refuse_neighbours(scope)
     if scope.distinct and scope.select is not None and scope.select.args.get("group"):
-        raise NotProvableError("DISTINCT over groups removes rows that cannot be counted back", "drop DISTINCT")
+        raise NotProvableError(
+            "DISTINCT over groups removes rows that cannot be counted back",
+            "drop DISTINCT if every group key is in the SELECT list, else make a table of the groups",
+        )
     if scope.distinct and any(has_call(item) for item in scope.items):
         raise NotProvableError("DISTINCT over aggregates removes rows that cannot be counted back", "drop DISTINCT")
     if any(session_window(key.tree) for key in scope.group or ()):

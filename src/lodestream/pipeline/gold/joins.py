@@ -69,7 +69,9 @@ def read_joins(scope: Scope, kinds: Kinds) -> Joins:
         elif source.side == "LEFT" or source.kind in _FILTERING_KINDS:
             optional.add(source.alias)
     if full and len(scope.sources) > 2:
-        raise NotProvableError("a FULL JOIN among several joins", "join two tables at a time")
+        raise NotProvableError(
+            "a FULL JOIN among several joins", "make the FULL JOIN of two tables a table, and join that"
+        )
     known = frozenset(optional)
     return Joins(scope.sources, known, full, tuple(_classes(scope, known, full, kinds)))
 

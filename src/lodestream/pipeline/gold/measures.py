@@ -62,7 +62,7 @@ class Measures:
         if any(isinstance(value, exp.Distinct) for value in given):
             raise NotProvableError(
                 f"{self._said(node)} must know which values it has seen",
-                "count approximately in the reader, or keep the distinct count in a table of its own",
+                "make a table of the distinct values (SELECT DISTINCT key, value), and count its rows",
             )
         real = [self._piece(value).text for value in given if not isinstance(value, (exp.Star, exp.Literal))]
         if not real and condition is None:
@@ -93,7 +93,7 @@ class Measures:
     def _exact_type(self, value: Piece, said: str, name: str) -> SqlType:
         text = f"{name}({said})"
         kind = type_of(value.tree, lambda column: self.kinds.type(self.scope, column))
-        cast = f"write {name}(cast({said} as decimal(18,6))) if six places are enough"
+        cast = f"write {name}(cast({said} as decimal(18,6))) if 12 digits before and 6 after the point do"
         if kind is None:
             raise NotProvableError(f"the type of {text} is not known, so it may be inexact", cast)
         if kind.floating:

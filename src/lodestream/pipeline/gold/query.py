@@ -55,7 +55,8 @@ def read_query(statement: Statement) -> Query:
     unknown = [name for name, info in statement.infos.items() if not info.columns]
     if unknown:
         raise NotProvableError(
-            f"the columns of {', '.join(unknown)} are not known yet", "give the table a contract, or run it once"
+            f"the columns of {', '.join(unknown)} are not known yet",
+            "give the table a contract, run it once, or ask lode plan --deep",
         )
     _refuse_our_names(statement)
     notes = _order_notes(tree)
@@ -77,12 +78,13 @@ def _refuse_strangers(parsed: Parsed) -> None:
     if moving:
         raise NotProvableError(
             f"{moving} gives another answer at another time",
-            "store the value with the row when it arrives (in Silver), or leave it to the reader of the table",
+            "use a time of the row itself, derive chance from a key (xxhash64), or leave it to the reader of the table",
         )
     name = unknown_function(parsed)
     if name:
         raise NotProvableError(
-            f"function {name} is not one of Spark's own, so nothing is known of it", "compute it in Silver"
+            f"function {name} is not one of Spark's own, so nothing is known of it",
+            "if it works row by row, compute it in Silver",
         )
 
 

@@ -95,9 +95,7 @@ def _unread(sql: str, inputs: Mapping[str, InputInfo], why: str) -> Statement:
         names[name] = None
         edits.append((first, last, now_view(name) + alias))
     if not names:
-        raise DeclarationError(
-            "a Gold query cannot be parsed", why=why, fix="check the SQL in a Spark notebook, then in the file"
-        )
+        raise DeclarationError("a Gold query cannot be parsed", why=why, fix="let Spark read it: lode plan --deep")
     return Statement(None, tuple(names), {name: inputs[name] for name in names}, edited(sql, edits), why)
 
 

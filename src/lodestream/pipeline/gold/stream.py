@@ -43,7 +43,9 @@ def the_stream(query: Query) -> Stream:
             f"it reads {names[0]} {len(ways) + len(elsewhere)} times", "read it once, or split the table in two"
         )
     if not ways:
-        raise NotProvableError("its stream is read in a subquery of an expression", "join it instead")
+        raise NotProvableError(
+            "its stream is read in a subquery of an expression", "join it, or make the subquery a table"
+        )
     way = ways[0]
     for depth, (scope, source) in enumerate(way):
         _refuse_outer_joins(scope, source)
