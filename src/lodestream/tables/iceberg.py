@@ -14,6 +14,8 @@ from lodestream.tables.jvm import catalog_errors, causes, members, says_no_such_
 from lodestream.tables.snapshot import Snapshot
 from lodestream.tables.store import MAIN, Refused, TableStore
 
+# In the summary of a staged snapshot: the id of the schema that becomes the table's own when the snapshot is published.
+SCHEMA = "lode.schema"
 # Snapshots never change, so one crossing into the JVM per snapshot and process is enough.
 _CACHE_SIZE = 4096
 
@@ -85,7 +87,10 @@ class IcebergStore(TableStore):
             staged = self.ref(branch)
             if self.place() != place or staged is None or staged.id != upto:
                 raise Refused(f"main of {self.name} or {branch} moved", why=f"main is at {self.place()}, not {place}")
-            manage.fastForwardBranch(MAIN, branch).commit()
+            if SCHEMA in staged.summary:
+                self._show_reshaped(staged)
+            else:
+                manage.fastForwardBranch(MAIN, branch).commit()
         except Refused:
             raise
         except Exception as error:
@@ -103,6 +108,14 @@ class IcebergStore(TableStore):
             for key, value in properties.items():
                 append = append.set(key, value)
             append.commit()
+
+    def _show_reshaped(self, staged: Snapshot) -> None:
+        """`main` and the current schema move in one commit: until then readers see old rows in old columns."""
+        iceberg, operations = self._jvm.org.apache.iceberg, self.table.operations()
+        base = operations.current()
+        main = iceberg.SnapshotRef.builderFrom(base.ref(MAIN), _long(staged.id, self._jvm)).build()
+        shown = iceberg.TableMetadata.buildFrom(base).setCurrentSchema(int(staged.summary[SCHEMA])).setRef(MAIN, main)
+        operations.commit(base, shown.build())
 
     @property
     def uuid(self) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -10,8 +9,9 @@ from typing import Any, NamedTuple
 from pyspark.sql import DataFrame
 
 from lodestream.tables.iceberg import IcebergStore
-from lodestream.tables.jvm import catalog_errors, members, static
+from lodestream.tables.jvm import catalog_errors
 from lodestream.tables.lake import Lake
+from lodestream.tables.reshape import written_files
 
 Place = tuple[str, int]
 # From this format version on, deletes are bitmaps that must take over what earlier ones hold: a MERGE does that.
@@ -48,7 +48,7 @@ class Swapper:
         with catalog_errors(f"applying changes to {self._store.name}"):
             table = self._store.table
             delta = table.newRowDelta().toBranch(branch)
-            for file in self._written(table, rows) if rows is not None else ():
+            for file in written_files(self._lake, table, rows) if rows is not None else ():
                 self._homes[file.location()] = _Home.of(file)
                 delta.addRows(file)
             for file in self._deletes(table, branch, places):
@@ -56,20 +56,6 @@ class Swapper:
             for key, value in properties.items():
                 delta.set(key, value)
             delta.commit()
-
-    def _written(self, table: Any, rows: DataFrame) -> list[Any]:
-        """Data files that no snapshot has yet: as compaction does it, Spark writes and leaves the commit to us."""
-        spark, iceberg = self._lake.spark, self._jvm.org.apache.iceberg.spark
-        cache = static(spark, iceberg.SparkTableCache, "get")
-        coordinator = static(spark, iceberg.FileRewriteCoordinator, "get")
-        group = str(uuid.uuid4())
-        cache.add(group, table)
-        try:
-            rows.write.format("iceberg").mode("append").save(group)
-            return members(coordinator.fetchNewFiles(table, group))
-        finally:
-            cache.remove(group)
-            coordinator.clearRewrite(table, group)
 
     def _deletes(self, table: Any, branch: str, places: Iterable[Place]) -> list[Any]:
         """One delete file for each partition, not for each data file: spread changes touch many of these."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -16,9 +18,11 @@ from pyspark.sql import functions as f
 from lodestream import failpoints, windows
 from lodestream.contracts import Contract, Field
 from lodestream.contracts.model import rule
-from lodestream.errors import AuditFailed, ContractViolation, DeclarationError
+from lodestream.errors import AuditFailed, CatalogUnavailable, ContractViolation, DeclarationError
 from lodestream.flows.agreement import Agreement, Ways
 from lodestream.pipeline.gold import InputInfo
+from lodestream.tables import reshape
+from lodestream.tables.inspect import Inspector
 from lodestream.tables.lake import Lake as Tables
 
 EVENTS = InputInfo("silver.events", {"id": "int", "k": "string", "x": "decimal(8,2)", "at": "timestamp_ntz"})
@@ -31,7 +35,7 @@ class Killed(BaseException):
 
 class Line:
     def __init__(self, lake: Any) -> None:
-        self.spark, self.catalog = lake.spark, lake.config.catalog.name
+        self.spark, self.catalog, self.config = lake.spark, lake.config.catalog.name, lake.config
         self.tables = Tables(lake.spark.newSession(), self.catalog)
         self.events = Silver(self.tables, EVENTS)
 
@@ -79,6 +83,82 @@ def test_another_query_rebuilds_the_table_without_news(line: Line) -> None:
     assert second.rows.columns == ["k", "s", "top"]
     second.check()
     assert second.step() is None
+
+
+EDITS = {
+    "a column in the middle, one gone, one of another type": (
+        "SELECT k, sum(x) AS s, count(*) AS n FROM silver.events GROUP BY k",
+        "SELECT max(id) AS top, k, count_if(x > 1) AS big, cast(sum(x) AS string) AS s FROM silver.events GROUP BY k",
+    ),
+    "another order alone": (
+        "SELECT k, sum(x) AS s, count(*) AS n FROM silver.events GROUP BY k",
+        "SELECT count(*) AS n, k, sum(x) AS s FROM silver.events GROUP BY k",
+    ),
+    "state in a table of its own": (
+        "SELECT k, count(*) AS n FROM silver.events GROUP BY k HAVING count(*) > 0",
+        "SELECT sum(x) AS s, k, avg(x) AS mean, count(*) AS n FROM silver.events GROUP BY k HAVING count(*) > 0",
+    ),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_readers_of_an_edited_query_see_the_old_table_or_the_new_one(line: Line, edit: str) -> None:
+    line.events.append([event(1, "a", "1.00"), event(2, None, "2.00"), event(3, "a", "3.00")])
+    appended = {"appended": ("silver.events",)}
+    line.gold("sums", EDITS[edit][0], **appended).step()
+    seen = [_read(line, "gold.sums")]
+    for point in ("companions.after", "stage.before", "stage.after", "publish.before", "publish.swap"):
+        failpoints.arm(point, "gold.sums", lambda: seen.append(_read(line, "gold.sums")))
+    edited = line.gold("sums", EDITS[edit][1], **appended)
+    with _reader(line, "gold.sums") as beside:
+        assert edited.step() is not None
+    new = _read(line, "gold.sums")
+    assert seen == [seen[0]] * 6
+    assert seen[0] != new
+    assert [one for one in beside if one not in (seen[0], new)] == []
+    edited.check()
+    line.events.append([event(4, "b", "5.00"), event(5, "a", "5.00")])
+    edited.step()
+    edited.check()
+
+
+def test_an_edit_that_breaks_its_contract_changes_no_column(line: Line) -> None:
+    """The refused rows are there to be looked at, in their own columns."""
+    line.events.append([event(1, "a", "1.00"), event(2, None, "2.00")])
+    line.gold("sums", "SELECT k, sum(x) AS s FROM silver.events GROUP BY k").step()
+    before = _read(line, "gold.sums")
+    contract = Contract("sums", "1.0.0", (Field("top", "int"), Field("k", "string", required=True)))
+    edited = line.gold("sums", "SELECT max(id) AS top, k FROM silver.events GROUP BY k", contract=contract)
+    with pytest.raises(ContractViolation, match="refused 1 of 2 rows in batch 2"):
+        edited.step()
+    assert _read(line, "gold.sums") == before
+    kept = line.tables.store("gold.sums").ref("failed_2")
+    assert kept is not None
+    assert {row.top for row in line.tables.whole("gold.sums", kept.id).collect()} == {1, 2}
+
+
+def test_an_edit_that_meets_another_change_of_the_table_is_made_again(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ids of its new columns were chosen for the table as it was: rows under other ids would read as null."""
+    line.events.append([event(1, "a", "1.00")])
+    line.gold("sums", "SELECT k, sum(x) AS s FROM silver.events GROUP BY k").step()
+    before = _read(line, "gold.sums")
+    edited = line.gold("sums", "SELECT max(id) AS top, k FROM silver.events GROUP BY k")
+
+    def meanwhile(*given: Any) -> list[Any]:
+        monkeypatch.undo()
+        files = reshape.written_files(*given)
+        line.spark.sql(f"ALTER TABLE {line.catalog}.gold.sums ADD COLUMN noted string")
+        line.spark.sql(f"ALTER TABLE {line.catalog}.gold.sums DROP COLUMN noted")
+        return files
+
+    monkeypatch.setattr(reshape, "written_files", meanwhile)
+    with pytest.raises(CatalogUnavailable, match=r"reshaping gold\.sums"):
+        edited.step()
+    assert _read(line, "gold.sums") == before
+    edited.step()
+    edited.check()
 
 
 def test_a_batch_that_breaks_its_contract_is_not_published(line: Line) -> None:
@@ -239,6 +319,33 @@ def test_windows_in_python_are_those_of_sql(line: Line) -> None:
     recent = events.withColumn("n", f.count("*").over(windows.sliding("at", "10 min", by="k")))
     assert [row.n for row in recent.orderBy("at").collect()] == [1, 2, 3, 2, 1]
     assert {row.n for row in events.withColumn("n", f.count("*").over(windows.overall("k"))).collect()} == {5}
+
+
+def _read(line: Line, table: str) -> tuple[list[str], list[str]]:
+    """What a reader sees: the columns and the rows. Of another engine, so that nothing is shared with the writer."""
+    view = Inspector(line.config).look(table)
+    assert view is not None
+    rows = view.table.scan().to_arrow().drop_columns("_lode" if "_lode" in view.table.schema().column_names else [])
+    return rows.column_names, sorted(map(str, rows.to_pylist()))
+
+
+@contextmanager
+def _reader(line: Line, table: str) -> Iterator[list[Any]]:
+    """Someone who reads the table all the while."""
+    seen: list[Any] = []
+    ended = threading.Event()
+
+    def look() -> None:
+        while not ended.is_set():
+            seen.append(_read(line, table))
+
+    reader = threading.Thread(target=look)
+    reader.start()
+    try:
+        yield seen
+    finally:
+        ended.set()
+        reader.join()
 
 
 def _die() -> None:

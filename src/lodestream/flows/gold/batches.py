@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 
 from lodestream.flows.flow import Batch
 from lodestream.tables.iceberg import IcebergStore
+from lodestream.tables.lake import Lake
 from lodestream.tables.replace import replace_rows
+from lodestream.tables.reshape import overwrite_reshaped
 from lodestream.tables.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -36,12 +39,13 @@ class GoldBatch(Batch):
 class OverwriteBatch(GoldBatch):
     """All rows of the table, replaced in one atomic step."""
 
-    def __init__(self, flow: GoldFlow, rows: DataFrame, read: int) -> None:
+    def __init__(self, flow: GoldFlow, rows: DataFrame, read: int, *, rebuilt: bool = False) -> None:
         super().__init__(flow, read)
         self._rows = rows
+        self._rebuilt = rebuilt
 
     def write(self, branch: str, properties: Mapping[str, str]) -> None:
-        self._flow.lake.overwrite(self._flow.name, self._rows, branch, properties)
+        write_all(self._flow.lake, self._rebuilt)(self._flow.name, self._rows, branch, properties)
 
 
 class NewRowsBatch(GoldBatch):
@@ -82,6 +86,11 @@ class UnchangedBatch(GoldBatch):
 
     def audit(self, snapshot: Snapshot) -> None:
         return
+
+
+def write_all(lake: Lake, rebuilt: bool) -> Callable[[str, DataFrame, str, Mapping[str, str]], None]:
+    """How all rows are replaced: those of an edited query may have other columns than the table."""
+    return partial(overwrite_reshaped, lake) if rebuilt else lake.overwrite
 
 
 def commit_if_nothing_was(store: object, branch: str, properties: Mapping[str, str]) -> None:

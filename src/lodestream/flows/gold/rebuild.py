@@ -11,12 +11,11 @@ from pyspark.sql import DataFrame
 
 from lodestream.flows.flow import Batch, Span
 from lodestream.flows.gold.batches import DEFINITION, OverwriteBatch
-from lodestream.flows.gold.state import StateBatch, show_state
+from lodestream.flows.gold.state import StateBatch
 from lodestream.flows.gold.views import Inputs
 from lodestream.flows.usercode import transform
 from lodestream.pipeline import Table
 from lodestream.pipeline.gold.plan import GoldPlan, now_view
-from lodestream.tables.reshape import reshape
 
 if TYPE_CHECKING:
     from lodestream.flows.gold.flow import GoldFlow
@@ -40,10 +39,8 @@ def rebuild(flow: GoldFlow, span: Span, inputs: Inputs) -> Batch:
     flow.expect(max(span.rows, flow.read_rows(span)))
     rows = recomputed(flow, {table.name: inputs.now(table.name) for table in flow.tables})
     if flow.plan is not None and flow.plan.state_home == "table":
-        reshape(flow.lake, flow.name, show_state(flow, flow.plan, rows.limit(0)).schema)
-        return StateBatch(flow, flow.plan, rows, span)
-    reshape(flow.lake, flow.name, rows.schema)
-    return OverwriteBatch(flow, rows, span.rows)
+        return StateBatch(flow, flow.plan, rows, span, rebuilt=True)
+    return OverwriteBatch(flow, rows, span.rows, rebuilt=True)
 
 
 def recomputed(flow: GoldFlow, whole: Mapping[str, DataFrame]) -> DataFrame:

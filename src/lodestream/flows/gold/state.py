@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 
 from lodestream.errors import CatalogUnavailable
 from lodestream.flows.flow import Span
-from lodestream.flows.gold.batches import GoldBatch
+from lodestream.flows.gold.batches import GoldBatch, write_all
 from lodestream.flows.gold.fold import nested
 from lodestream.flows.shape import ddl_of
 from lodestream.pipeline.gold.plan import BOTH, DELTA, FOLDED, GOLD, STATE, GoldPlan
@@ -50,12 +50,13 @@ class StateTable:
     def rows(self, snapshot: int) -> DataFrame:
         return self._lake.whole(self.name, snapshot)
 
-    def put(self, rows: DataFrame, stamp: Stamp) -> int:
+    def put(self, rows: DataFrame, stamp: Stamp, *, rebuilt: bool = False) -> int:
         """Commit a whole state and give the snapshot that holds it."""
         writer = self._open(rows.schema)
+        write = write_all(self._lake, rebuilt)
         for _ in range(5):
             with suppress(Moved):
-                staged = writer.stage(writer.begin(), stamp, partial(self._lake.overwrite, self.name, rows))
+                staged = writer.stage(writer.begin(), stamp, partial(write, self.name, rows))
                 return writer.publish(staged).id
         raise CatalogUnavailable(f"{self.name} keeps moving", why="it was changed five times in a row")
 
@@ -69,14 +70,15 @@ class StateTable:
 class StateBatch(GoldBatch):
     """The new state, and the rows of the table that it shows."""
 
-    def __init__(self, flow: GoldFlow, plan: GoldPlan, state: DataFrame, span: Span) -> None:
+    def __init__(self, flow: GoldFlow, plan: GoldPlan, state: DataFrame, span: Span, *, rebuilt: bool = False) -> None:
         super().__init__(flow, span.rows)
+        self._rebuilt = rebuilt
         self._plan = plan
         self._state = state
         self._snapshot: int | None = None
 
     def companions(self, stamp: Stamp, place: str) -> None:
-        self._snapshot = self._flow.state.put(self._state, stamp)
+        self._snapshot = self._flow.state.put(self._state, stamp, rebuilt=self._rebuilt)
 
     def notes(self) -> Mapping[str, str]:
         return {**super().notes(), MADE_FROM: str(self._snapshot)}
@@ -86,7 +88,7 @@ class StateBatch(GoldBatch):
             raise RuntimeError("the state is committed before the table")
         flow = self._flow
         shown = show_state(flow, self._plan, flow.state.rows(self._snapshot))
-        flow.lake.overwrite(flow.name, shown, branch, properties)
+        write_all(flow.lake, self._rebuilt)(flow.name, shown, branch, properties)
 
 
 def show_state(flow: GoldFlow, plan: GoldPlan, state: DataFrame) -> DataFrame:
