@@ -82,8 +82,12 @@ def test_a_death_at_any_instant_loses_and_doubles_nothing(box: Sandbox, point: s
     assert held(box).count(number) == 1
     box.replay_last_batch()
     assert held(box).count(number) == 1
-    with pytest.raises(ConfigError, match="did not reach"):
-        box.kill_at(point, "silver.orders")
+
+
+def test_a_death_without_a_batch_to_die_in_is_told(box: Sandbox) -> None:
+    box.run()
+    with pytest.raises(ConfigError, match="did not reach 'publish'"):
+        box.kill_at("publish", "silver.orders")
 
 
 def test_reference_rows_are_loaded_when_the_clock_says(box: Sandbox) -> None:
