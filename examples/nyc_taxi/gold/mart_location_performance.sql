@@ -38,7 +38,7 @@ peak_hours AS (
 SELECT
   t.pickup_location_id,
   pickup.borough AS pickup_borough,
-  pickup.zone_name AS pickup_zone_name,
+  pickup.zone_name AS pickup_zone,
   t.total_pickups,
   t.avg_trip_distance,
   t.avg_trip_duration_min,

@@ -125,7 +125,7 @@ def test_every_file_has_a_stated_strategy() -> None:
 def test_taxi_gold_equals_its_query_after_corrections(keep: Any, name: str) -> None:
     infos = {info.name: info for info in (METRICS, ZONES, PAYMENTS)}
     upstream = {}
-    for table, keys in {"daily_summary": ("pickup_date",), "hourly_patterns": (), "dim_dates": ("date_day",)}.items():
+    for table, keys in {"daily_summary": ("pickup_date",), "hourly_patterns": (), "dim_dates": ("date_key",)}.items():
         if f"gold.{table}" in _sql(name):
             infos[f"gold.{table}"], upstream[table] = _described(keep, table, infos, keys)
     kept = keep(_sql(name), infos)

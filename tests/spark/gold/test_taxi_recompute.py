@@ -20,7 +20,7 @@ EXAMPLE = Path(__file__).parents[3] / "examples" / "nyc_taxi"
 sys.path[:0] = [str(EXAMPLE), str(Path(__file__).parents[2])]
 
 from generator import ALL_DIRT, events  # noqa: E402
-from taxi_gold_oracle import TABLES, recompute  # noqa: E402
+from taxi_gold_oracle import TABLES, differs_from_published, recompute  # noqa: E402
 from wire import Wire, Works  # noqa: E402
 
 from lodestream.config import load_config  # noqa: E402
@@ -45,13 +45,15 @@ def test_taxi_gold_equals_a_recompute(lake: Any, tmp_path: Path, batches: int, m
     for number in range(1, batches + 1):
         wire.end = EVENTS * number // batches
         works.settle()
-    wanted = recompute(TaxiOracle.of(values.to_pylist()).connection, EXAMPLE / "reference")
-    wrong = {name: _difference(works, name, wanted[name]) for name in TABLES}
+    oracle = TaxiOracle.of(values.to_pylist()).connection
+    wanted = recompute(oracle, EXAMPLE / "reference")
+    held = {name: [row.asDict() for row in works.rows(f"gold.{name}").drop("_lode").collect()] for name in TABLES}
+    wrong = {name: _difference(held[name], wanted[name]) for name in TABLES}
     assert not {name: found for name, found in wrong.items() if found}
+    assert differs_from_published(oracle, held) == []
 
 
-def _difference(works: Works, name: str, wanted: list[dict[str, Any]]) -> Any:
-    ours = [row.asDict() for row in works.rows(f"gold.{name}").drop("_lode").collect()]
+def _difference(ours: list[dict[str, Any]], wanted: list[dict[str, Any]]) -> Any:
     columns = set(ours[0]) if ours else set()
     if columns != set(wanted[0]):
         return columns ^ set(wanted[0])

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 
+from lodestream import clock
 from lodestream.contracts import Contract
 from lodestream.errors import DeclarationError, LodeError
 from lodestream.flows.flow import Batch, Flow, Span
@@ -47,7 +47,7 @@ class ReferenceFlow(Flow):
         if self.table.history and sequence:
             rows = as_dated(rows, stored, self._keys, sequence)
         elif self.table.history:
-            rows = as_loaded(rows, stored, self._keys, datetime.now(UTC))
+            rows = as_loaded(rows, stored, self._keys, clock.now())
         else:
             rows = last_of_each(rows, self._keys, sequence)
         return _Reload(self, rows, span.rows)
