@@ -28,7 +28,7 @@ def revenue(box: Sandbox, region: str) -> dict[date, Decimal]:
 
 
 def test_revenue_is_the_sum_of_the_orders(box: Sandbox) -> None:
-    box.given("bronze.orders_raw", [order("o-1", 20, "North"), order("o-2", "4.25", " north ")])
+    box.given("bronze.orders_raw", [order("o-1", 20, "North"), order("o-2", 4.25, " north ")])
     box.run()
     assert revenue(box, "north") == {date(2024, 1, 1): Decimal("24.25")}
 
