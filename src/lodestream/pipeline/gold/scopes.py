@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from sqlglot import exp
@@ -120,7 +121,6 @@ class Reader:
     def __init__(self, parsed: Parsed, infos: Mapping[str, InputInfo]) -> None:
         self.parsed = parsed
         self.infos = {name.lower(): info for name, info in infos.items()}
-        self._whole: set[Span] = set()
 
     def read(self, tree: exp.Query) -> Scope:
         branches = self.branches(tree, {})
@@ -148,15 +148,11 @@ class Reader:
     def text(self, node: exp.Expr) -> Span:
         """The node's place in the text, once it is certain that this text by itself means the node."""
         place = span(node)
-        if place not in self._whole:
-            text = self.parsed.plain[slice(*place)]
-            try:
-                again = parse(f"SELECT {text}").trees[0].expressions
-            except UnreadableError:
-                again = []
-            if len(again) != 1 or again[0] != node:
-                raise NotProvableError(f"{text.strip()} cannot be told apart from its neighbours in the text")
-            self._whole.add(place)
+        if isinstance(node, (exp.Column, exp.Literal)):
+            return place
+        text = self.parsed.plain[slice(*place)]
+        if _alone(text) != node:
+            raise NotProvableError(f"{text.strip()} cannot be told apart from its neighbours in the text")
         return place
 
     def _with(self, node: exp.Expr, known: Mapping[str, _Cte]) -> dict[str, _Cte]:
@@ -234,6 +230,16 @@ class Reader:
                 yield from self._read_by(cte.query, cte.known)
             elif table.db or table.name.lower() not in own:
                 yield table_name(table).lower()
+
+
+@lru_cache(maxsize=4096)
+def _alone(text: str) -> exp.Expr | None:
+    """What the text means by itself."""
+    try:
+        found = parse(f"SELECT {text}").trees[0].expressions
+    except UnreadableError:
+        return None
+    return found[0] if len(found) == 1 else None
 
 
 class Names:
