@@ -338,9 +338,9 @@ def only_what_is_left(patch: pytest.MonkeyPatch) -> None:
 
 def aggregates_are_functions(patch: pytest.MonkeyPatch) -> None:
     """No call is seen to unite rows."""
-    from lodestream.pipeline.gold import scopes
+    from lodestream.pipeline.gold import names
 
-    patch.setattr(scopes, "has_aggregate", lambda node: False)
+    patch.setattr(names, "has_aggregate", lambda node: False)
 
 
 def bare_substitution(patch: pytest.MonkeyPatch) -> None:

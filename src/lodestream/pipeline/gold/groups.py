@@ -11,6 +11,7 @@ from sqlglot import exp
 from lodestream.pipeline.gold.functions import aggregate, session_window
 from lodestream.pipeline.gold.kinds import Kinds
 from lodestream.pipeline.gold.measures import Measures
+from lodestream.pipeline.gold.names import Names
 from lodestream.pipeline.gold.pieces import Piece, quoted
 from lodestream.pipeline.gold.plan import (
     BOTH,
@@ -25,7 +26,7 @@ from lodestream.pipeline.gold.plan import (
     StateColumn,
 )
 from lodestream.pipeline.gold.query import Query
-from lodestream.pipeline.gold.scopes import Item, Names, Scope
+from lodestream.pipeline.gold.scopes import Item, Scope
 from lodestream.pipeline.gold.stream import Stream, refuse_neighbours, the_stream
 from lodestream.pipeline.gold.weighted import selecting, weight_of
 

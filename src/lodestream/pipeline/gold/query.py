@@ -12,7 +12,8 @@ from lodestream.pipeline.gold.clauses import refuse_gaps, refuse_unread
 from lodestream.pipeline.gold.functions import changing, unknown_function
 from lodestream.pipeline.gold.parsing import Parsed
 from lodestream.pipeline.gold.plan import KEYS, WEIGHT, InputInfo, NotProvableError
-from lodestream.pipeline.gold.scopes import Item, Reader, Scope, Source
+from lodestream.pipeline.gold.reading import Reader
+from lodestream.pipeline.gold.scopes import Item, Scope, Source
 from lodestream.pipeline.gold.statement import Statement
 from lodestream.pipeline.gold.types import SqlType, parse_type
 
