@@ -46,7 +46,8 @@ _GRAMMAR = _words(
     "interval named_struct"
 )
 _ADDS_UP = ("sum", "avg", "mean", "try_sum", "try_avg", "stddev", "variance")
-_NOT_A_NUMBER = ("array", "map", "struct", "binary", "boolean", "date", "timestamp", "timestamp_ntz", "variant")
+# Spark adds up moments and days as well, as seconds.
+_NOT_A_NUMBER = ("array", "map", "struct", "binary", "boolean", "variant")
 _UNREAD = (exp.QueryTransform, exp.Pivot, exp.MatchRecognize, exp.Command)
 
 

@@ -237,7 +237,7 @@ WRONG = [
     "SELECT id, item FROM silver.orders LATERAL VIEW explode(tag) t AS item",
     "SELECT coun(*) AS n FROM silver.orders",
     "SELECT lenght(status) AS n FROM silver.orders",
-    *(f"SELECT sum({column}) AS n FROM silver.orders" for column in ("tags", "flag", "address", "pairs", "raw", "ordered_at")),
+    *(f"SELECT sum({column}) AS n FROM silver.orders" for column in ("tags", "flag", "address", "pairs", "raw")),
     "SELECT status, id, count(*) AS n FROM silver.orders GROUP BY status",
     "SELECT status, count(*) AS n FROM silver.orders",
     "SELECT id, upper(status) AS s, sum(amount) AS n FROM silver.orders GROUP BY id",
