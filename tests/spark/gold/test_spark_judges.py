@@ -119,6 +119,15 @@ def test_a_query_that_refuses_some_rows_is_tried_on_others(spark: SparkSession) 
     assert judge(spark.newSession(), _plan(sql), own, _shapes()).tried == 1
 
 
+def test_a_column_that_is_never_null_gets_no_null(spark: SparkSession) -> None:
+    strict = StructType.fromDDL(
+        "id int NOT NULL, zone int, cat string NOT NULL, fare decimal(8,2), qty int, dist float, seen timestamp_ntz"
+    )
+    own = analyse(GROUPS, (TRIPS, ZONES), force="full").full_sql
+    verdict = judge(spark.newSession(), _plan(GROUPS), own, {**_shapes(), TRIPS.name: strict})
+    assert (verdict.reason, verdict.tried) == (None, 1)
+
+
 def test_the_lists_of_functions_are_sparks_own(spark: SparkSession) -> None:
     registry, jvm = spark._jsparkSession.sessionState().functionRegistry(), spark._jvm
     chance = jvm.java.lang.Class.forName("org.apache.spark.sql.catalyst.expressions.Nondeterministic")

@@ -57,10 +57,10 @@ def judge(spark: SparkSession, plan: GoldPlan, query: str, shapes: Mapping[str, 
         return Verdict(None)
     with _quick(spark):
         for manner in _MANNERS:
-            world = _World(spark, plan, query, Specimens(shapes, query, manner))
             try:
+                world = _World(spark, plan, query, Specimens(shapes, query, manner))
                 world.show(after=True)
-            except (PySparkException, ArrowException) as error:
+            except (PySparkException, ArrowException, TypeError, ValueError) as error:
                 log.info("plan.untried why=%r", str(error).splitlines()[0])
                 return Verdict(None)  # a type that no rows can be made of
             try:

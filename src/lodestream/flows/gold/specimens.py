@@ -27,6 +27,7 @@ from pyspark.sql.types import (
     MapType,
     ShortType,
     StringType,
+    StructField,
     StructType,
     TimestampNTZType,
     TimestampType,
@@ -71,16 +72,25 @@ class Specimens:
         marked = [list(row) for row in rows]
         for place, field in enumerate(shape):
             marked[(2 * place) % len(rows)][place] = self._value(field.dataType, alone=True)
-            marked[(2 * place + 1) % len(rows)][place] = None
+            if field.nullable:
+                marked[(2 * place + 1) % len(rows)][place] = None
         return [tuple(row) for row in marked]
 
     def _row(self, shape: StructType) -> Row:
-        return tuple(self._value(field.dataType) for field in shape)
+        return tuple(self._field(field) for field in shape)
 
     def _like(self, row: Row, shape: StructType) -> Row:
         """An update: most columns stay, so that rows leave one group for another."""
         kept = zip(row, shape, strict=True)
-        return tuple(value if self._chance.random() < 0.6 else self._value(field.dataType) for value, field in kept)
+        return tuple(value if self._chance.random() < 0.6 else self._field(field) for value, field in kept)
+
+    def _field(self, field: StructField) -> Any:
+        value = self._value(field.dataType)
+        if value is None and not field.nullable:
+            value = self._value(field.dataType, alone=True)
+            if value is None:
+                raise ValueError(f"no value of type {field.dataType.simpleString()} can be made up")
+        return value
 
     def _value(self, kind: DataType, *, alone: bool = False) -> Any:
         self._alone = alone
@@ -163,10 +173,11 @@ _MAKERS: dict[Any, Callable[[Specimens, DataType], Any]] = {
 
 def rows_as_frame(spark: SparkSession, rows: list[Row], schema: StructType) -> DataFrame:
     """Rows by way of Arrow: no Python worker has to start, and no local time zone bends a moment."""
-    arrow = to_arrow_schema(schema)
+    optional = StructType([StructField(field.name, field.dataType) for field in schema])
+    arrow = to_arrow_schema(optional)
     columns = list(zip(*rows, strict=True)) or [()] * len(schema)
     arrays = [pa.array(list(values), type=field.type) for values, field in zip(columns, arrow, strict=True)]
-    return spark.createDataFrame(pa.Table.from_arrays(arrays, schema=arrow), schema)
+    return spark.createDataFrame(pa.Table.from_arrays(arrays, schema=arrow), optional)
 
 
 def _literals(pattern: re.Pattern[str], text: str) -> list[str]:
