@@ -9,11 +9,16 @@ from pathlib import Path
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
-from sqlglot import exp, parse_one
+from sqlglot import exp
 
 from lodestream.contracts.check import OURS, reserved
 from lodestream.errors import UserCodeError
 from lodestream.pipeline import Table
+from lodestream.pipeline.gold.edits import Edit, edited, reading, table_span
+from lodestream.pipeline.gold.parsing import UnreadableError, parse, span
+from lodestream.pipeline.gold.pieces import quoted
+from lodestream.pipeline.gold.statement import mentions
+from lodestream.pipeline.gold.tables import base_tables, table_name
 
 
 def transform(
@@ -24,8 +29,7 @@ def transform(
     `carried` names an input and the column of it that must come out again beside each row.
     """
     if table.sql is not None:
-        sql = _carrying(table.sql, *carried) if carried else table.sql
-        return _kept(table, run_query(spark, table, sql, frames), carried)
+        return _kept(table, run_query(spark, table, table.sql, frames, carried), carried)
     if table.function is None:
         raise UserCodeError(f"{table.name} declares neither a function nor a query")
     try:
@@ -64,37 +68,26 @@ def _kept(table: Table, rows: DataFrame, carried: tuple[str, str] | None) -> Dat
     return rows
 
 
-def _carrying(sql: str, name: str, column: str) -> str:
-    """The query with the column beside what it selects, wherever it reads the input directly."""
-    tree = parse_one(sql, dialect="spark")
-    outer = [tree] if isinstance(tree, exp.Select) else list(tree.find_all(exp.Select))
-    for select in outer if isinstance(tree, exp.Select | exp.SetOperation) else []:
-        source = next((one for one in _read_by(select) if ".".join(part.name for part in one.parts) == name), None)
-        named = {one.alias_or_name for one in select.expressions}
-        if source is not None and not select.is_star and column not in named:
-            select.select(exp.column(column, table=source.alias or source.name), copy=False)
-    return tree.sql(dialect="spark")
-
-
-def _read_by(select: exp.Select) -> list[exp.Table]:
-    sources = [select.args.get("from_") or select.args.get("from"), *(select.args.get("joins") or [])]
-    return [one.this for one in sources if one is not None and isinstance(one.this, exp.Table)]
-
-
 def _own_traceback(error: Exception) -> str:
     """From the user's function on: the frames that led there are ours."""
     frames = error.__traceback__.tb_next if error.__traceback__ else None
     return "".join(traceback.format_exception(type(error), error, frames)).strip()
 
 
-def run_query(spark: SparkSession, table: Table, sql: str, frames: Mapping[str, DataFrame]) -> DataFrame:
+def run_query(
+    spark: SparkSession,
+    table: Table,
+    sql: str,
+    frames: Mapping[str, DataFrame],
+    carried: tuple[str, str] | None = None,
+) -> DataFrame:
     """The query with each input's name standing for the given rows instead of the stored table."""
     views = {name: f"lode_{uuid.uuid4().hex}" for name in frames}
     for name, frame in frames.items():
         frame.createOrReplaceTempView(views[name])
     try:
         # Over the query as it was analysed: Spark analyses a bare one again when it is written, without our views.
-        return spark.sql(_renamed(sql, views)).select("*")
+        return spark.sql(_over_views(sql, views, carried)).select("*")
     except AnalysisException as error:
         raise UserCodeError(
             f"{table.name}: the query does not fit its inputs ({_where(table)})",
@@ -106,15 +99,36 @@ def run_query(spark: SparkSession, table: Table, sql: str, frames: Mapping[str, 
             spark.catalog.dropTempView(view)
 
 
-def _renamed(sql: str, views: Mapping[str, str]) -> str:
-    tree = parse_one(sql, dialect="spark")
-    for reference in list(tree.find_all(exp.Table)):
-        name = ".".join(part.name for part in reference.parts)
-        if name in views:
-            # The bare last name stays valid in the query: `trips.fare` after FROM silver.trips.
-            alias = reference.alias or reference.name
-            reference.replace(exp.alias_(exp.to_table(views[name]), alias, table=True))
-    return tree.sql(dialect="spark")
+def _over_views(sql: str, views: Mapping[str, str], carried: tuple[str, str] | None) -> str:
+    """The user's own text, character by character, with each input's name replaced by a view.
+
+    `carried` is put beside what is selected, wherever a SELECT reads that input directly.
+    """
+    known = {name.lower(): view for name, view in views.items()}
+    try:
+        tree = parse(sql).trees[0]
+    except UnreadableError:  # only Spark can read it: its tables are found by their names
+        return edited(sql, [(first, last, known[name] + alias) for name, (first, last, alias) in mentions(sql)])
+    instead = {table_span(one)[0]: known[table_name(one).lower()] for one in base_tables(tree)}
+    edits = reading(tree, instead, naming=False)
+    return edited(sql, edits + (_carrying(tree, *carried) if carried else []))
+
+
+def _carrying(tree: exp.Expr, name: str, column: str) -> list[Edit]:
+    edits: list[Edit] = []
+    outer = [tree] if isinstance(tree, exp.Select) else list(tree.find_all(exp.Select))
+    for select in outer if isinstance(tree, exp.Select | exp.SetOperation) else []:
+        source = next((one for one in _read_by(select) if table_name(one).lower() == name.lower()), None)
+        named = {one.alias_or_name for one in select.expressions}
+        if source is not None and not select.is_star and column not in named:
+            end = span(select.expressions[-1])[1]
+            edits.append((end, end, f", {quoted(source.alias or source.name)}.{quoted(column)}"))
+    return edits
+
+
+def _read_by(select: exp.Select) -> list[exp.Table]:
+    sources = [select.args.get("from_"), *(select.args.get("joins") or [])]
+    return [one.this for one in sources if one is not None and isinstance(one.this, exp.Table)]
 
 
 def _where(table: Table) -> str:
