@@ -32,6 +32,7 @@ from lodestream.flows.reference.flow import ReferenceFlow
 from lodestream.flows.silver.declared import Decoder
 from lodestream.flows.silver.flow import SilverFlow
 from lodestream.flows.stream import StreamFlow
+from lodestream.flows.tuning import SMALL_BATCHES
 from lodestream.pipeline import Files, Kafka, Stream, Table, parse_partition
 from lodestream.sources.changes import KeyedChanges, KeyedWhole
 from lodestream.sources.codecs import codec_for, decode_frame
@@ -63,9 +64,14 @@ class Builder:
         self._run = run
         self._bootstrap = bootstrap
         self._admins: dict[str, KafkaAdmin] = {}
+        self._sessions: dict[str, SparkSession] = {}
 
-    def flow(self, table: Table) -> Flow:
-        flow = self._flow(table)
+    def flow(self, table: Table, *, beside: str = "") -> Flow:
+        """The flow of a table; a later one of the same table takes the place of the one before.
+
+        `beside` names what reads the table while its flow goes on: one reader at a time.
+        """
+        flow = self._flow(table, self._session(beside or table.name))
         flow.promise = self._promise(table)
         return flow
 
@@ -73,9 +79,20 @@ class Builder:
         """Whether readers of a table follow a change feed beside it."""
         return keyed(self._project.graph, name)
 
-    def _flow(self, table: Table) -> Flow:
-        # A session of its own: settings and temporary views of flows that run side by side must not meet.
-        lake = Lake(self._spark.newSession(), self._config.catalog.name)
+    def _session(self, name: str) -> SparkSession:
+        """A session of its own: settings and temporary views of flows that run side by side must not meet.
+
+        It is kept for the next flow of that name: each opens the catalog anew, and never gives the connection back.
+        """
+        if name not in self._sessions:
+            self._sessions[name] = self._spark.newSession()
+        session = self._sessions[name]
+        for key in SMALL_BATCHES:
+            session.conf.set(key, self._spark.conf.get(key) or "")
+        return session
+
+    def _flow(self, table: Table, session: SparkSession) -> Flow:
+        lake = Lake(session, self._config.catalog.name)
         if table.kind == "reference":
             return self._reference(lake, table)
         if table.tier == "bronze":

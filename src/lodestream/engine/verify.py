@@ -62,7 +62,7 @@ def verify_one(
     from lodestream.flows.gold.flow import GoldFlow
     from lodestream.recovery.verify.table import verify_table
 
-    flow = builder.flow(table)
+    flow = builder.flow(table, beside="verify")
     if not isinstance(flow, GoldFlow):
         raise ConfigError(f"{table.name} is no Gold table")
     try:

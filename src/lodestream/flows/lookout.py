@@ -65,8 +65,8 @@ class Lookout:
         # A flow that never published begins where it is declared to, and that may be gone as well.
         begun = {one.name: since.get(one.name) or one.start(latest[one.name]) for one in there}
         broken = [one for one in there if _broken(one, begun[one.name], latest[one.name])]
-        if not broken and len(there) == len(self.sources):
-            # Broken in a way that only reading shows.
+        if not broken and len(there) == len(self.sources) == 1:
+            # Broken in a way that only reading shows; of several sources nobody could say which one it is.
             broken = [one for one in there if one.name in since]
         return {**begun, **{one.name: one.accept(begun[one.name], latest[one.name]) for one in broken}}
 

@@ -14,7 +14,9 @@ from lodestream.errors import JavaEnded
 _NO_HEAP = (3, 52)
 # Seconds that a process takes to end after its connections have broken.
 _DYING = 2.0
-_AGAIN = "`lode run` again, or let a supervisor do it on exit code 7: it goes on where the tables are"
+_AGAIN = (
+    f"`lode run` again, or let a supervisor do it on exit code {JavaEnded.exit_code}: it goes on where the tables are"
+)
 
 
 def java_ended(error: BaseException | None = None) -> JavaEnded | None:

@@ -198,5 +198,5 @@ def test_how_java_ended_is_said_in_words_with_a_code_of_its_own(code: int, said:
     error = how_it_ended(code)
     assert isinstance(error, JavaEnded)
     assert said in error.what
-    assert "exit code 7" in str(error.fix)
+    assert "exit code 9" in str(error.fix)
     assert error.exit_code == 9

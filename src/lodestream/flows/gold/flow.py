@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
 from pyspark.sql import DataFrame
 
 from lodestream.contracts import Contract
-from lodestream.errors import AuditFailed, DeclarationError, LodeError
+from lodestream.errors import AuditFailed, DeclarationError, LodeError, NotOurTable
 from lodestream.flows.agreement import Agreement
 from lodestream.flows.flow import Batch, Flow, Published, Span
 from lodestream.flows.gold.batches import DEFINITION, REFUSED, TRIED, OverwriteBatch
@@ -113,8 +114,10 @@ class GoldFlow(Flow):
 
     def _weigh(self, plan: GoldPlan, infos: Sequence[InputInfo], positions: Mapping[str, Position]) -> None:
         """A plan that the stored rows are kept by was tried when it was new, and so was one that was refused then."""
-        stamp = last_stamp(self.lake.store(self.name)) if self.lake.exists(self.name) else None
-        notes = stamp.notes if stamp is not None else {}
+        notes: Mapping[str, str] = {}
+        with suppress(NotOurTable):  # data and no positions: it may be adopted
+            stamp = last_stamp(self.lake.store(self.name)) if self.lake.exists(self.name) else None
+            notes = stamp.notes if stamp is not None else {}
         if notes.get(DEFINITION) == self.definition and TRIED in notes:
             return
         if notes.get(REFUSED) == self.definition:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, DataFrame
@@ -53,7 +54,7 @@ def events(carried: object) -> list[Column]:
     return [count_distinct(place).alias(EVENTS)] if place is not None else []
 
 
-def with_beside(flow: DeclaredFlow, letters: DataFrame, kept: DataFrame) -> DataFrame:
+def with_beside(flow: DeclaredFlow, letters: DataFrame, kept: Callable[[], DataFrame]) -> DataFrame:
     """The letters with `beside`: without keys, a replay of such an event would bring the rows that are there again.
 
     Null where keys tell rows apart, so that nobody has to know.
@@ -66,7 +67,7 @@ def with_beside(flow: DeclaredFlow, letters: DataFrame, kept: DataFrame) -> Data
     place = _place(carried)
     event = place if place is not None else enclosed(carried)["value"]
     marked = letters.withColumn(_OF, event)
-    theirs = kept.select(event.alias(_OF)).join(marked.select(_OF).distinct(), _OF, "left_semi")
+    theirs = kept().select(event.alias(_OF)).join(marked.select(_OF).distinct(), _OF, "left_semi")
     counted = theirs.groupBy(_OF).agg(count(lit(1)).cast("int").alias(BESIDE))
     found = marked.join(counted, _OF, "left").withColumn(BESIDE, coalesce(col(BESIDE), lit(0)))
     return found.drop(_OF)

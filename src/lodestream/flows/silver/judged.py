@@ -97,7 +97,8 @@ class JudgedBatch(Batch):
 
     def letters(self) -> DataFrame:
         """The rows that are dead letters."""
-        return with_beside(self._flow, self._judged.where(size(REASONS) > 0), self._judged.where(self.claiming()))
+        dead = self._judged.where(size(REASONS) > 0)
+        return with_beside(self._flow, dead, lambda: self._judged.where(self.claiming()))
 
     def release(self) -> None:
         self._verdicts.release()
