@@ -46,7 +46,7 @@ def test_a_killed_java_process_ends_the_run_with_its_own_code_and_a_new_run_goes
     run = start(tmp_path)
     published(tmp_path, 3, run)
     os.kill(java_of(run), signal.SIGKILL)
-    assert run.wait(60) == 7, said(tmp_path)
+    assert run.wait(60) == 9, said(tmp_path)
     text = said(tmp_path)
     assert text.count("JavaEnded: the Java process that runs Spark was killed (SIGKILL)") == 1, text
     assert "fix: " in text
