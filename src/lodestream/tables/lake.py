@@ -34,6 +34,9 @@ class Lake:
         self.spark = spark
         self.catalog = catalog
         self._namespaces: set[str] = set()
+        # Iceberg adds it to whichever session is active when files are first written without a commit; then every
+        # other session does not find it.
+        spark.conf.set("spark.sql.catalog.default_rewrite_catalog", "org.apache.iceberg.spark.SparkRewriteTableCatalog")
         # Spark builds a session's catalog when it is first asked for, with the settings of whichever session is active
         # then: ask now, as this one. A catalog that is down is reported by the first call that needs it.
         with suppress(Exception):
