@@ -68,6 +68,9 @@ class KeyedChanges(TableInput):
             return plain(self._lake.whole(self.name)).limit(0)
         return plain(self._lake.whole(self.name, self._state(to).id))
 
+    def identities(self, to: Position) -> dict[str, int]:
+        return self._loaded().field_ids(None)
+
     def shape(self, to: Position) -> object:
         return self._changes.shape(to)  # the feed gets a new column before the rows that have it
 

@@ -10,6 +10,7 @@ from pyspark.sql.functions import array_repeat, col, explode, lit, signum
 from pyspark.sql.functions import sum as total
 
 from lodestream.errors import SourceRecreated, SourceRewritten, TableGone
+from lodestream.pipeline.gold.pieces import quoted
 from lodestream.pipeline.gold.plan import STATE_COLUMN, WEIGHT
 from lodestream.sources.source import Position, Source
 from lodestream.tables.iceberg import IcebergStore
@@ -61,6 +62,12 @@ class TableInput(Source):
         """Changes whenever the columns that `now` gives may have changed."""
         snapshot = self._loaded().snapshot(to["snapshot"]) if to["snapshot"] is not None else None
         return (to["uuid"], snapshot.schema_id if snapshot else None)
+
+    def identities(self, to: Position) -> dict[str, int]:
+        """Iceberg's own number of each column: a column that is dropped and added again gets another."""
+        store = self._loaded()
+        snapshot = store.snapshot(to["snapshot"]) if to["snapshot"] is not None else None
+        return store.field_ids(snapshot.schema_id if snapshot else None)
 
     def rows_at(self, to: Position) -> int:
         """About how many rows `now` gives."""
@@ -190,7 +197,7 @@ class WholeTable(TableInput):
         if since["snapshot"] is None:
             return after.withColumn(WEIGHT, lit(1))
         both = after.withColumn(WEIGHT, lit(1)).unionAll(self.now(since).withColumn(WEIGHT, lit(-1)))
-        columns = [col(f"`{name}`") for name in after.columns]
+        columns = [col(quoted(name)) for name in after.columns]
         net = both.groupBy(*columns).agg(total(WEIGHT).alias(WEIGHT)).where(col(WEIGHT) != 0)
         # One row per copy: whoever adds up changes expects weights of 1 and -1 only.
         copies = array_repeat(signum(WEIGHT).cast("int"), magnitude(col(WEIGHT)).cast("int"))

@@ -118,6 +118,12 @@ class IcebergStore(TableStore):
         shown = iceberg.TableMetadata.buildFrom(base).setCurrentSchema(int(staged.summary[SCHEMA])).setRef(MAIN, main)
         operations.commit(base, shown.build())
 
+    def field_ids(self, schema_id: int | None) -> dict[str, int]:
+        """The numbers of the columns of a schema, or of the current one."""
+        schema = None if schema_id is None else self.table.schemas().get(schema_id)
+        columns = (schema or self.table.schema()).columns()
+        return {column.name(): int(column.fieldId()) for column in columns}
+
     @property
     def uuid(self) -> str:
         return str(self.table.uuid())

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lodestream.pipeline.gold import GoldPlan, InputInfo, analyse, query_inputs
+from lodestream.pipeline.gold.definition import definition
 from lodestream.pipeline.gold.parsing import parse, span
 from lodestream.pipeline.gold.spark_functions import AGGREGATES, CHANGING, GENERATORS, KNOWN, ROW_WISE
 
@@ -66,8 +67,8 @@ def _without_qualifiers(sql: str) -> str:
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_a_projected_expression_reaches_spark_character_by_character(expression: str) -> None:
     plan = analyse(f"SELECT id, {expression} AS e FROM silver.trips WHERE qty > 0", INPUTS)
-    assert plan.strategy == "delta", plan.reason
-    assert expression in _without_qualifiers(plan.delta_sql or "")
+    assert plan.strategy == ("affected" if "parse_json" in expression else "delta"), plan.reason
+    assert expression in _without_qualifiers(plan.delta_sql or plan.recompute_sql or "")
 
 
 @pytest.mark.parametrize("expression", [e for e in EXPRESSIONS if "parse_json" not in e])
@@ -129,6 +130,9 @@ def test_comments_hints_and_the_semicolon_do_not_swallow_what_follows_a_piece() 
         ("SELECT id FROM silver.trips WHERE seen > 'yesterday'", "the clock"),
         ("SELECT id, CAST('now' AS timestamp) AS d FROM silver.trips", "the clock"),
         ("SELECT id, CAST(concat('to', 'day') AS date) AS d FROM silver.trips", "the clock"),
+        ("SELECT id FROM silver.trips WHERE seen < concat('no', 'w')", "the clock"),
+        ("SELECT id FROM silver.trips WHERE seen < 'to' 'morrow'", "the clock"),
+        ("SELECT id FROM silver.trips WHERE seen < r'now'", "the clock"),
         ("SELECT id, unix_timestamp() AS d FROM silver.trips", "unix_timestamp"),
         ("SELECT id, aes_encrypt(Cat, 'k') AS d FROM silver.trips", "aes_encrypt"),
         ("SELECT id, zone:a FROM silver.trips", "not known"),
@@ -171,6 +175,52 @@ def test_window_is_a_name_like_any_other() -> None:
     assert plan.strategy == "delta"
     start = analyse("SELECT window.start AS s, count(*) AS n FROM silver.trips GROUP BY window(seen, '1 day')", INPUTS)
     assert (start.strategy, start.state_columns[0].name) == ("delta", "k1")
+
+
+def test_a_field_of_a_struct_keeps_the_name_of_its_table() -> None:
+    a = InputInfo("silver.a", {"id": "int", "s": "struct<f:int,g:struct<h:int>>"})
+    b = InputInfo("silver.b", {"id": "int", "f": "int"})
+    sql = "SELECT t.id AS id, t.s.f AS f, t.s.g.h AS h FROM silver.a t JOIN silver.b s ON t.id = s.id"
+    plan = analyse(sql, (a, b))
+    assert "t.s.f AS f, t.s.g.h AS h" in plan.full_sql
+    alone = analyse("SELECT silver.a.s.f AS f, silver.a.id AS id FROM silver.a", (a, b))
+    assert alone.full_sql == "SELECT a.s.f AS f, a.id AS id FROM _lode_now_silver_a AS `a`"
+
+
+def test_a_subquery_in_the_select_list_is_not_followed_by_delta() -> None:
+    plan = analyse("SELECT id, EXISTS (SELECT 1 FROM silver.zones) AS some FROM silver.trips", INPUTS)
+    assert plan.strategy != "delta"
+
+
+def test_a_union_that_rounds_its_keys_is_not_followed_by_them() -> None:
+    e, f = InputInfo("silver.e", {"k": "bigint"}), InputInfo("silver.f", {"k": "decimal(38,20)"})
+    sql = "SELECT k, count(*) AS n FROM (SELECT k FROM silver.e UNION ALL SELECT k FROM silver.f) q GROUP BY k"
+    assert analyse(sql, (e, f)).strategy == "full"
+    assert analyse(sql, (e, InputInfo("silver.f", {"k": "int"}))).strategy == "affected"
+
+
+DEFINED = "SELECT id, max(to_csv(struct(*))) AS line FROM silver.trips GROUP BY id"
+
+
+def _defined(sql: str, columns: dict[str, str], ids: dict[str, int]) -> str:
+    info = InputInfo("silver.trips", columns)
+    return definition(sql, analyse(sql, [info]), [info], {}, {"silver.trips": ids})
+
+
+def test_a_definition_covers_what_the_query_reads_of_its_inputs() -> None:
+    before = {"id": "int", "x": "string"}, {"id": 1, "x": 2}
+    more = {"id": "int", "x": "string", "y": "int"}, {"id": 1, "x": 2, "y": 3}
+    anew = {"id": "int", "x": "string"}, {"id": 1, "x": 9}
+    turned = {"x": "string", "id": "int"}, {"id": 1, "x": 2}
+    plain = "SELECT x, count(*) AS n FROM silver.trips GROUP BY x"
+    assert _defined(plain, *before) == _defined(plain, *more), "a column that it never names"
+    assert _defined(plain, *before) == _defined(plain, *turned)
+    assert _defined(plain, *before) != _defined(plain, *anew), "dropped and added again: other values"
+    for star in (DEFINED, "SELECT * FROM silver.trips", "SELECT t.*, 1 AS one FROM silver.trips t"):
+        assert _defined(star, *before) != _defined(star, *more), star
+        assert _defined(star, *before) != _defined(star, *turned), star
+    wider = {"id": "bigint", "x": "string"}, {"id": 1, "x": 2}
+    assert _defined(DEFINED, *before) != _defined(DEFINED, *wider)
 
 
 def test_the_lists_of_functions_share_no_name() -> None:

@@ -51,7 +51,7 @@ def _met(flow: GoldFlow, plan: GoldPlan, delta: DataFrame, span: Span) -> Batch:
     spark = flow.lake.spark
     delta.createOrReplaceTempView(DELTA)
     names = [key for key, _ in plan.stored_keys]
-    keys = Keys(delta.select(*[col(f"`{name}`") for name in names]).distinct())
+    keys = Keys(delta.select(*[col(quoted(name)) for name in names]).distinct())
     if keys.none:
         return UnchangedBatch(flow, span.rows)
     stored = flow.lake.whole(flow.name)

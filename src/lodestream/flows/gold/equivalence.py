@@ -67,6 +67,8 @@ def judge(spark: SparkSession, plan: GoldPlan, query: str, shapes: Mapping[str, 
                 fresh = world.fresh()
             except PySparkException:
                 continue  # the query itself refuses such rows: others may do
+            if world.empty and manner != _MANNERS[-1]:
+                continue  # nothing passes its filters
             return Verdict(world.difference(fresh) or _with_lookups(spark, plan, query, world.specimens), 1)
     return Verdict(None)
 
@@ -115,6 +117,10 @@ class _World:
         found = self._spark.sql(self._query)
         self._held = _counted(found)
         return found
+
+    @property
+    def empty(self) -> bool:
+        return not self._held
 
     def difference(self, fresh: DataFrame) -> str | None:
         try:

@@ -7,7 +7,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
+from pyspark.errors import (
+    ArithmeticException,
+    ArrayIndexOutOfBoundsException,
+    DateTimeException,
+    NumberFormatException,
+)
 from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
 
 from lodestream.contracts import Contract
 from lodestream.errors import AuditFailed, DeclarationError, LodeError, NotOurTable
@@ -37,6 +44,8 @@ from lodestream.tables.jvm import causes
 from lodestream.tables.lake import Lake
 from lodestream.tables.positions import last_stamp
 from lodestream.tables.publish import Base
+
+_REFUSED_ROWS = (ArithmeticException, ArrayIndexOutOfBoundsException, DateTimeException, NumberFormatException)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +85,7 @@ class GoldFlow(Flow):
         self._declared: tuple[TableInput, ...] = tuple(one.table for one in inputs)
         self.tables = self._declared
         self.definition = self.parts = ""
+        self.identities: dict[str, dict[str, int]] = {}
         self._shaped: dict[str, object] = {}
         self._untried: Callable[[], None] | None = None
         self.refused: str | None = None
@@ -89,17 +99,18 @@ class GoldFlow(Flow):
 
     def decide(self, positions: Mapping[str, Position]) -> None:
         """Choose how the table is kept, for inputs as they are shaped at these positions. Nothing is written."""
-        infos = [self._info(one, positions[one.table.name]) for one in self.inputs]
+        shapes = {table.name: table.now(positions[table.name]) for table in self._declared}
+        infos = [self._info(one, shapes[one.table.name]) for one in self.inputs]
+        self.identities = {table.name: table.identities(positions[table.name]) for table in self._declared}
         if self.table.sql is not None:
             self.plan = choose(self.table.sql, infos, self.table.strategy)
         else:
-            shapes = {table.name: table.now(positions[table.name]) for table in self._declared}
             self.keys = declared_keys(self.table, shapes, [one.table.name for one in self.inputs if one.lookup])
         self.definition = definition(self, infos)
         self.parts = parts_note(definition_parts(self.table, infos))
         self.refused, self._untried = None, None
         if self.plan is not None and self.plan.strategy != "full":
-            self._weigh(self.plan, infos, positions)
+            self._weigh(self.plan, infos, {name: frame.schema for name, frame in shapes.items()})
         self._choose_sources()
         self.promises = Promises.of(self.lake, self.table, self.contract, self.plan)
         self._shaped = {table.name: table.shape(positions[table.name]) for table in self._declared}
@@ -112,7 +123,7 @@ class GoldFlow(Flow):
             for table in self._declared
         )
 
-    def _weigh(self, plan: GoldPlan, infos: Sequence[InputInfo], positions: Mapping[str, Position]) -> None:
+    def _weigh(self, plan: GoldPlan, infos: Sequence[InputInfo], shapes: Mapping[str, StructType]) -> None:
         """A plan that the stored rows are kept by was tried when it was new, and so was one that was refused then."""
         notes: Mapping[str, str] = {}
         with suppress(NotOurTable):  # data and no positions: it may be adopted
@@ -123,16 +134,15 @@ class GoldFlow(Flow):
         if notes.get(REFUSED) == self.definition:
             self._refuse(plan, infos, "Spark gave other rows for it before")
             return
-        self._untried = partial(self._try, plan, infos, positions)
+        self._untried = partial(self._try, plan, infos, shapes)
         if plan.shape == "groups":
             self._untried()  # its first build is made by the plan as well
 
-    def _try(self, plan: GoldPlan, infos: Sequence[InputInfo], positions: Mapping[str, Position]) -> None:
+    def _try(self, plan: GoldPlan, infos: Sequence[InputInfo], shapes: Mapping[str, StructType]) -> None:
         """Spark compares the plan with the query on generated rows; a plan that differs is not used."""
-        self._untried = None
-        shapes = {table.name: table.now(positions[table.name]).schema for table in self._declared}
         query = choose(self.table.sql or "", infos, "full")
         verdict = judge(self.lake.spark, plan, query.full_sql, shapes)
+        self._untried = None  # only now: what raises before is tried again
         if verdict.reason is not None:
             self._refuse(plan, infos, verdict.reason)
             self.notice("plan-refused", strategy=plan.strategy, why=verdict.reason)
@@ -204,7 +214,11 @@ class GoldFlow(Flow):
             return recompute_declared(self, inputs, span)
         if plan.strategy == "affected" or any(name in plan.on_lookup_change for name in inputs.changed):
             self.expect(max(span.rows, self.read_rows(span) // 10))
-            return recompute_keys(self, plan, inputs, span)
+            try:
+                return recompute_keys(self, plan, inputs, span)
+            except _REFUSED_ROWS:
+                # A key is computed for changed rows that a join or a filter would have kept from the query.
+                return rebuild(self, span, inputs)
         if plan.state_home == "table":
             return self._restate(plan, span, inputs)
         if plan.shape == "rows":
@@ -272,7 +286,7 @@ class GoldFlow(Flow):
     def read_rows(self, span: Span) -> int:
         return sum(table.rows_at(span.to[table.name]) for table in self.tables)
 
-    def _info(self, one: GoldInput, position: Position) -> InputInfo:
-        schema = one.table.now(position).schema
-        columns = {field.name: field.dataType.simpleString() for field in schema}
+    @staticmethod
+    def _info(one: GoldInput, rows: DataFrame) -> InputInfo:
+        columns = {field.name: field.dataType.simpleString() for field in rows.schema}
         return InputInfo(one.table.name, columns, one.keys, one.partitions, lookup=one.lookup)

@@ -56,7 +56,7 @@ def definition(flow: GoldFlow, infos: Sequence[InputInfo]) -> str:
     """Changes with what the rows are made by, so that stored rows fit what is added to them."""
     settings = {key: flow.lake.spark.conf.get(key, None) or "" for key in SETTINGS}
     if flow.plan is not None:
-        return query_definition(flow.table.sql or "", flow.plan, infos, settings)
+        return query_definition(flow.table.sql or "", flow.plan, infos, settings, flow.identities)
     columns = [f"{info.name}.{column} {kind}" for info in infos for column, kind in info.columns.items()]
     made_by = source_fingerprint(flow.table.function) if flow.table.function else str(flow.table.location)
     return fingerprint([made_by, *sorted(columns), *(f"{key}={value}" for key, value in sorted(settings.items()))])

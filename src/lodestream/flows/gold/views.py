@@ -19,6 +19,7 @@ from pyspark.sql.types import (
 
 from lodestream.flows.flow import Span
 from lodestream.flows.tuning import SMALL
+from lodestream.pipeline.gold.pieces import quoted
 from lodestream.pipeline.gold.plan import WEIGHT, feed_view, now_view
 from lodestream.sources.table import TableInput
 from lodestream.tables.aside import set_aside
@@ -97,7 +98,7 @@ class Keys:
             return None
         values = {row[key] for row in self._sample}
         known = sorted(value for value in values if value is not None)
-        target = col(f"`{column}`")
+        target = col(quoted(column))
         if not known:
             return target.isNull()
         one = target.isin(known) if len(known) <= _MOST_LISTED else target.between(known[0], known[-1])

@@ -7,8 +7,7 @@ A column that the query never mentions may come or go.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
-from itertools import pairwise
+from collections.abc import Iterable, Mapping, Sequence
 
 from sqlglot.dialects import Spark
 from sqlglot.errors import SqlglotError
@@ -26,11 +25,21 @@ SETTINGS = (
     "spark.sql.session.timeZone",
 )
 _BEFORE_A_STAR = (TokenType.SELECT, TokenType.COMMA, TokenType.DOT, TokenType.DISTINCT, TokenType.ALL)
+# A column by any other identity is another one: dropped and added again, it has lost its values.
+Identities = Mapping[str, Mapping[str, int]]
 
 
-def definition(sql: str, plan: GoldPlan, infos: Iterable[InputInfo], settings: Mapping[str, str]) -> str:
+def definition(
+    sql: str, plan: GoldPlan, infos: Sequence[InputInfo], settings: Mapping[str, str], ids: Identities
+) -> str:
     parts = [plan.strategy, sql, plan.store_sql or plan.full_sql]
-    parts += [f"{name} {kind}" for name, kind in sorted(read_columns(sql, infos).items())]
+    found = read_columns(sql, infos)
+    known = {
+        f"{table}.{column.lower()}": number for table, numbers in ids.items() for column, number in numbers.items()
+    }
+    # A star takes the columns in the order that they stand in.
+    ordered = list(found) if _has_star(_tokens(sql)) else sorted(found)
+    parts += [f"{name} {found[name]} #{known.get(name, '')}" for name in ordered]
     parts += [f"{key}={value}" for key, value in sorted(settings.items())]
     return fingerprint(parts)
 
@@ -61,4 +70,10 @@ def _tokens(sql: str) -> list[Token]:
 
 def _has_star(tokens: list[Token]) -> bool:
     """A star that stands for columns: not that of `count(*)`, nor the sign of a product."""
-    return any(star.token_type == TokenType.STAR and one.token_type in _BEFORE_A_STAR for one, star in pairwise(tokens))
+    for before, one, star in zip((None, *tokens), tokens, tokens[1:], strict=False):
+        if star.token_type != TokenType.STAR:
+            continue
+        called = before.text.lower() if before is not None else ""
+        if one.token_type in _BEFORE_A_STAR or (one.token_type == TokenType.L_PAREN and called != "count"):
+            return True
+    return False

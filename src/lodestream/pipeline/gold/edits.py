@@ -63,9 +63,21 @@ def reading(tree: exp.Expr, instead: Mapping[int, str], *, naming: bool = True) 
         if not subquery.alias and isinstance(subquery.parent, (exp.From, exp.Join)):
             end = span(subquery)[1]
             edits.append((end, end, f" AS {unnamed(subquery)}"))
+    return edits + _short_names(tree)
+
+
+def _short_names(tree: exp.Expr) -> list[Edit]:
+    """`silver.trips.fare`: a view is known by its short name only. `t.address.city` is a field, and stays."""
+    tables = base_tables(tree)
+    names = {table_name(table).lower() for table in tables}
+    aliases = {str(table.alias_or_name).lower() for table in tree.find_all(exp.Table, exp.Subquery)}
+    edits: list[Edit] = []
     for column in tree.find_all(exp.Column):
-        if column.args.get("db"):  # silver.trips.fare: the view is known by its short name only
-            edits.append((column.parts[0].meta["start"], column.args["table"].meta["start"], ""))
+        parts = column.parts
+        if len(parts) < 3 or str(parts[0].name).lower() in aliases:
+            continue
+        if ".".join(str(part.name) for part in parts[:2]).lower() in names:
+            edits.append((parts[0].meta["start"], parts[1].meta["start"], ""))
     return edits
 
 

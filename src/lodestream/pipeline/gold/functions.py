@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
@@ -43,9 +44,9 @@ SESSION_WINDOW = "session_window"
 
 def changing(parsed: Parsed) -> str | None:
     """The first thing in a query whose value changes though its rows do not."""
-    for token in parsed.tokens:
-        if token.token_type == TokenType.STRING and _CLOCK.match(token.text):
-            return f"the text '{token.text}', which Spark may read as the clock,"
+    for text in _texts(parsed):
+        if _CLOCK.match(text):
+            return f"the text '{text}', which Spark may read as the clock,"
     for name, _ in calls(parsed.tokens):
         if name in CHANGING:
             return f"{name}()"
@@ -53,6 +54,22 @@ def changing(parsed: Parsed) -> str | None:
     if any(words[n : n + 3] == ["unix_timestamp", "(", ")"] for n in range(len(words))):
         return "unix_timestamp() without a moment"
     return next((said for tree in parsed.trees for node in tree.walk() if (said := _changing_node(node))), None)
+
+
+def _texts(parsed: Parsed) -> Iterator[str]:
+    """Every text of the query: literals, neighbours that are one text, and texts that constants are put together to."""
+    joined = ""
+    for token in parsed.tokens:
+        if token.token_type in (TokenType.STRING, TokenType.RAW_STRING):
+            joined += token.text
+            yield token.text
+            yield joined
+        else:
+            joined = ""
+    for tree in parsed.trees:
+        for node in tree.find_all(exp.Func, exp.DPipe):
+            if node.find(exp.Column, exp.Query) is None:
+                yield "".join(str(one.name) for one in node.find_all(exp.Literal) if one.is_string)
 
 
 def _changing_node(node: exp.Expr) -> str | None:

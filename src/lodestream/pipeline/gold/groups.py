@@ -89,6 +89,8 @@ def _refuse_shapes(scope: Scope) -> None:
         )
     if scope.distinct and any(has_call(item) for item in scope.items):
         raise NotProvableError("DISTINCT over aggregates removes rows that cannot be counted back", "drop DISTINCT")
+    if any(key.tree.find(exp.Query) is not None for key in scope.group or ()):
+        raise NotProvableError("a group key is a subquery of its own", "join the table instead")
     if any(session_window(key.tree) for key in scope.group or ()):
         raise NotProvableError("a session can merge with or split from its neighbours")
 

@@ -35,6 +35,13 @@ class Kinds:
         kind = type_of(tree, lambda column: self.type(scope, column))
         return _canonical(str(kind)) if kind else None
 
+    def united(self, scope: Scope, tree: exp.Expr) -> str | None:
+        """The kind of a value below UNION, which rounds decimals to a type that both fit into."""
+        kind = type_of(tree, lambda column: self.type(scope, column))
+        if kind is not None and not kind.integral:
+            return str(kind)
+        return self.kind(scope, tree)
+
     def type(self, scope: Scope, column: exp.Column) -> SqlType | None:
         declared = self.declared(scope, column)
         return parse_type(declared) if declared else None

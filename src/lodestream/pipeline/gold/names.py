@@ -197,6 +197,8 @@ class Names:
             raise NotProvableError("a star over USING", "name the columns")
         if self._scope.laterals:
             raise NotProvableError("a star over LATERAL VIEW", "name the columns")
+        if isinstance(node, exp.Column) and node.args.get("db"):
+            raise NotProvableError("a star over the fields of a struct", "name the columns")
         wanted = str(node.table).lower() if isinstance(node, exp.Column) and node.table else None
         found = [one for one in self._scope.sources if wanted in (None, one.alias) and one.kind not in ("SEMI", "ANTI")]
         if not found:

@@ -7,12 +7,19 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from lodestream.pipeline.gold.functions import called_in
 from lodestream.pipeline.gold.pieces import quoted
 from lodestream.pipeline.gold.plan import BOTH, DELTA, NEGATIVE, STATE, WEIGHT, NotProvableError
 from lodestream.pipeline.gold.query import Query
 from lodestream.pipeline.gold.stream import Stream, refuse_neighbours, the_stream
 from lodestream.pipeline.gold.weighted import selecting, weight_of
 
+_MAPS = frozenset(
+    """
+    map map_concat map_filter map_from_arrays map_from_entries map_zip_with parse_json str_to_map to_variant_object
+    transform_keys transform_values try_parse_json variant_get
+    """.split()  # noqa: SIM905 (a list would take a line a name)
+)
 _UNGROUPABLE = ("map<", "variant", "geometry", "geography")
 
 
@@ -27,6 +34,11 @@ def prove_rows(query: Query) -> Rows:
     refuse_neighbours(query.top)
     if query.top.distinct:
         raise NotProvableError("DISTINCT over window functions cannot be counted back")
+    for item in query.outputs:
+        if item.piece.tree.find(exp.Query) is not None:
+            raise NotProvableError(f"{item.name} is a subquery of its own", "join the table instead")
+        if not _MAPS.isdisjoint(called_in(item.piece.tree)):
+            raise NotProvableError(f"rows with {item.name} cannot be compared", "turn it into JSON text: to_json(...)")
     info = query.info(stream.source)
     for name, kind in (info.columns if info else {}).items():
         if kind and any(word in kind.lower() for word in _UNGROUPABLE) and _mentions(query, name):

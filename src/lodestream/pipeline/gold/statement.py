@@ -60,6 +60,7 @@ def read_statement(sql: str, inputs: Mapping[str, InputInfo]) -> Statement:
             raise _not_an_input(table_name(table), inputs)
         _refuse_moments(table)
         names[name] = None
+    _refuse_namesakes(tree)
     infos = {name: inputs[name] for name in names}
     return Statement(parsed, tuple(names), infos, edited(sql, reading(tree, {}, naming=False)))
 
@@ -129,6 +130,21 @@ def _not_an_input(name: str, inputs: Mapping[str, InputInfo]) -> DeclarationErro
         why=f"the inputs are {', '.join(inputs) or 'none'}",
         fix="write the table as tier.name, as it is declared in the pipeline",
     )
+
+
+def _refuse_namesakes(tree: exp.Expr) -> None:
+    """Two tiers may have a table of one name; a view goes by the short one."""
+    for select in tree.find_all(exp.Select):
+        places = [select.args.get("from_"), *(select.args.get("joins") or [])]
+        read = [one.this for one in places if one is not None and isinstance(one.this, exp.Table)]
+        short = [str(table.name).lower() for table in read if not table.alias]
+        twice = next((name for name in short if short.count(name) > 1), None)
+        if twice is not None:
+            raise DeclarationError(
+                f"a Gold query reads two tables called {twice} without another name for either",
+                why="inside the query both would be known as " + twice,
+                fix=f"give them aliases: FROM silver.{twice} AS s JOIN gold.{twice} AS g",
+            )
 
 
 def _refuse_moments(table: exp.Table) -> None:

@@ -91,7 +91,7 @@ def _same_kinds(levels: list[tuple[Scope, dict[str, Piece]]], kinds: Kinds) -> b
     """UNION converts its branches to one type; a key must be the same value before and after that."""
     if len(levels) < 2:
         return True
-    found = [{name: kinds.kind(branch, piece.tree) for name, piece in wanted.items()} for branch, wanted in levels]
+    found = [{name: kinds.united(branch, piece.tree) for name, piece in wanted.items()} for branch, wanted in levels]
     return all(kind is not None for kind in found[0].values()) and all(kind == found[0] for kind in found)
 
 
