@@ -259,6 +259,7 @@ class Runner:
         before.close()
         if renewed:
             self.error = None
+            self._unexpected = 0
             self._backoff.succeeded()
             self._events.emit("flow.restarted", self.name)
 

@@ -11,6 +11,7 @@ from test_driver import Pipeline, ScriptedFlow, published
 
 from lodestream.engine import remedy
 from lodestream.engine.driver import Driver
+from lodestream.engine.failures import MOST_TRIES
 from lodestream.engine.remedy import Remedy
 from lodestream.engine.runner import Runner
 from lodestream.errors import (
@@ -265,3 +266,15 @@ def test_a_table_that_is_taken_over_during_its_batch_ends_after_it_and_alone(pip
     before = len(pipeline.diary)
     until(lambda: len(pipeline.diary) > before + 3)
     end(pipeline, thread)
+
+
+def test_a_restart_counts_unexpected_errors_from_the_beginning(pipeline: Pipeline) -> None:
+    fresh = ScriptedFlow("bronze", [RuntimeError("odd"), published("bronze")], pipeline.diary)
+    pipeline.add("bronze", [RuntimeError("odd")] * (MOST_TRIES + 1), polled=0.05, remake=lambda: fresh)
+    pipeline.add("other", [], polled=0.05)
+    driver, thread = background(pipeline)
+    until(lambda: pipeline.runners[0].state == "stopped")
+    driver.tell("bronze", Runner.restart)
+    until(lambda: pipeline.told("batch.published") == ["bronze"])
+    end(pipeline, thread)
+    assert pipeline.told("flow.stopped") == ["bronze"], "one strange error after a restart is tried again"
