@@ -85,10 +85,11 @@ class Schedule:
         self._not_before[name] = time.time() + min(_LONGEST_PAUSE, self._intervals[name] / 10)
 
     def _save(self) -> None:
+        """Drivers that share the project's tables with --only share the file as well: the others' entries stay."""
         part = self._file.with_name(f"{self._file.name}.{os.getpid()}")
         with suppress(OSError):  # a full disk costs a verification too many, never the run
             self._file.parent.mkdir(parents=True, exist_ok=True)
-            part.write_text(json.dumps(self._last), encoding="utf-8")
+            part.write_text(json.dumps({**_read(self._file), **self._last}), encoding="utf-8")
             part.replace(self._file)
 
 

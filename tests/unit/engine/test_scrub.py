@@ -199,3 +199,12 @@ def test_the_schedule_outlives_the_driver(tmp_path: Path) -> None:
     assert Schedule({"a": 3600.0, "b": 60.0}, file).due() == ["a"]
     file.write_text("not json")
     assert Schedule({"a": 3600.0}, file).due() == []
+
+
+def test_drivers_that_share_the_tables_keep_each_others_entries(tmp_path: Path) -> None:
+    file = tmp_path / "verified.json"
+    first, second = Schedule({"a": 3600.0}, file), Schedule({"b": 3600.0}, file)
+    first.done("a")
+    second.done("b")
+    first.done("a")
+    assert sorted(json.loads(file.read_text())) == ["a", "b"]
