@@ -158,8 +158,14 @@ class Scrubber:
                 continue
             if self._ended.is_set() or self._driver.idle_for() == 0:
                 self._interrupted.set()
-                self._cancel()
+                self._cancel_jobs()
             time.sleep(_LOOK)
+
+    def _cancel_jobs(self) -> None:
+        try:
+            self._cancel()
+        except Exception as error:  # the next look tries again; without a watcher no batch would come first any more
+            log.warning("verify.uncancelled error=%s", _first_line(error))
 
     def _proceed(self) -> None:
         if self._interrupted.is_set():

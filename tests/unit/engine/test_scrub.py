@@ -208,3 +208,30 @@ def test_drivers_that_share_the_tables_keep_each_others_entries(tmp_path: Path) 
     second.done("b")
     first.done("a")
     assert sorted(json.loads(file.read_text())) == ["a", "b"]
+
+
+def test_a_cancellation_that_fails_is_tried_again_and_costs_no_later_one(tmp_path: Path) -> None:
+    scrubbed, calls, cancelled = Scrubbed(tmp_path), list[int](), threading.Event()
+
+    def cancel() -> None:
+        calls.append(1)
+        if len(calls) == 1:
+            raise ConnectionError("Spark does not answer")
+        cancelled.set()
+
+    scrubber = Scrubber(
+        scrubbed.schedule, scrubbed._verify, {TABLE: scrubbed.flow}, scrubbed.driver, scrubbed.log, cancel
+    )
+
+    def interrupted(proceed: Callable[[], None]) -> Verification:
+        scrubbed.driver.idle = 0.0
+        assert cancelled.wait(5), "the watcher lives"
+        proceed()
+        raise AssertionError("proceed ends it")
+
+    scrubbed.answer = interrupted
+    scrubber.verify(TABLE)
+    assert scrubbed.events == []
+    scrubber.close()
+    scrubbed.scrubber.close()
+    scrubbed.log.close()
