@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from typing import cast
 
 from pyspark.sql import SparkSession
 
@@ -198,8 +199,8 @@ def _scrubber(
     events: EventLog,
 ) -> Scrubber | None:
     """What verifies the tables that ask for it; None when none does."""
-    flows = {one.name: one.flow for one in runners if isinstance(one.flow, GoldFlow) and one.flow.table.verify}
-    if not flows:
+    verified = [one for one in runners if isinstance(one.flow, GoldFlow) and one.flow.table.verify]
+    if not verified:
         return None
 
     def verify(name: str, keys: int | None, proceed: Callable[[], None]) -> Verification:
@@ -210,11 +211,17 @@ def _scrubber(
     def cancel() -> None:
         spark.sparkContext.cancelJobGroup(_VERIFYING)
 
-    intervals = {name: flow.table.verify or 0.0 for name, flow in flows.items()}
+    intervals = {one.name: one.flow.table.verify or 0.0 for one in verified}
     schedule = Schedule(intervals, project.config.state_dir / "verified.json")
-    scrubber = Scrubber(schedule, verify, flows, driver, events, cancel)
+    scrubber = Scrubber(schedule, verify, _live_gold(verified), driver, events, cancel)
     scrubber.start()
     return scrubber
+
+
+def _live_gold(runners: Sequence[Runner]) -> Callable[[str], GoldFlow]:
+    """The Gold flow that its runner has now, by name."""
+    found = {runner.name: runner for runner in runners}
+    return lambda name: cast("GoldFlow", found[name].flow)
 
 
 def retry_limit(config: EngineConfig, *, once: bool) -> float:

@@ -40,7 +40,7 @@ class Driving(Protocol):
 
 
 class Repairable(Protocol):
-    """What is asked of a Gold flow."""
+    """What is asked of a Gold flow. Asked for at each use: a restart and a blocked flow's next try make it anew."""
 
     rebuilding: bool
 
@@ -103,12 +103,12 @@ class Scrubber:
         self,
         schedule: Schedule,
         verify: Verify,
-        flows: Mapping[str, Repairable],
+        flow: Callable[[str], Repairable],
         driver: Driving,
         events: EventLog,
         cancel: Callable[[], None] = lambda: None,
     ) -> None:
-        self._schedule, self._verify, self._flows = schedule, verify, flows
+        self._schedule, self._verify, self._flow = schedule, verify, flow
         self._driver, self._events, self._cancel = driver, events, cancel
         self._ended = threading.Event()
         self._interrupted = threading.Event()
@@ -130,7 +130,7 @@ class Scrubber:
 
     def _work(self) -> None:
         while not self._ended.wait(_LOOK):
-            waiting = [name for name in self._schedule.due() if not self._flows[name].rebuilding]
+            waiting = [name for name in self._schedule.due() if not self._flow(name).rebuilding]
             if not waiting:
                 continue
             if self._driver.idle_for() >= QUIET:
@@ -211,7 +211,7 @@ class Scrubber:
         )
         if rebuild:
             self._rebuilt.add(name)
-            self._flows[name].rebuild_next()
+            self._flow(name).rebuild_next()
             self._schedule.again(name)  # what was rebuilt is verified too
             self._driver.wake([name])
 
