@@ -278,3 +278,19 @@ def test_a_restart_counts_unexpected_errors_from_the_beginning(pipeline: Pipelin
     until(lambda: pipeline.told("batch.published") == ["bronze"])
     end(pipeline, thread)
     assert pipeline.told("flow.stopped") == ["bronze"], "one strange error after a restart is tried again"
+
+
+def test_readers_of_a_table_that_was_taken_over_are_kept(pipeline: Pipeline) -> None:
+    """Its new keeper publishes, and whoever watches the inputs wakes them."""
+    pipeline.add("bronze", [], polled=0.01)
+    pipeline.add("silver", [None])
+    driver, thread = background(pipeline)
+    until(lambda: "silver" in pipeline.diary)
+    driver.give_way({"bronze": AlreadyRuns("bronze was taken over")})
+    until(lambda: pipeline.runners[0].state == "stopped")
+    thread.join(0.8)
+    assert thread.is_alive(), "the run goes on for its reader"
+    before = pipeline.diary.count("silver")
+    driver.wake(["silver"])
+    until(lambda: pipeline.diary.count("silver") > before)
+    end(pipeline, thread)
