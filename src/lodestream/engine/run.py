@@ -56,8 +56,11 @@ class RunEnd:
 
     @property
     def errors(self) -> list[LodeError]:
-        """What went wrong, each thing once: first what ended the run as a whole."""
-        failed = [end.error for end in self.flows.values() if end.error is not None]
+        """What went wrong, each thing once: first what ended the run as a whole.
+
+        A blocked flow never ends a run: where one is left, the run was asked to stop, and did.
+        """
+        failed = [end.error for end in self.flows.values() if end.error is not None and end.state == "stopped"]
         if self.error is None:
             return failed
         return [self.error, *(one for one in failed if type(one) is not type(self.error))]
@@ -264,8 +267,8 @@ def _bootstrap(project: Project, graph: Graph, progress: Progress) -> str:
 
 
 def _reason(runners: Sequence[Runner], once: bool, stop: threading.Event) -> str:
-    if any(runner.error for runner in runners):
-        failed = sum(1 for runner in runners if runner.error)
+    failed = sum(1 for runner in runners if runner.error and runner.state == "stopped")
+    if failed:
         return f"{failed} of {len(runners)} flows stopped on an error"
     if once and all(runner.state == "done" for runner in runners):
         return "caught up"
