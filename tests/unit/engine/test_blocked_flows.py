@@ -294,3 +294,49 @@ def test_readers_of_a_table_that_was_taken_over_are_kept(pipeline: Pipeline) -> 
     driver.wake(["silver"])
     until(lambda: pipeline.diary.count("silver") > before)
     end(pipeline, thread)
+
+
+def test_a_flow_that_is_still_blocked_after_a_pause_says_so_again(pipeline: Pipeline) -> None:
+    """The log's last word is what `lode status` shows."""
+    pipeline.add("bronze", [ConfigError("Kafka refused us")] * 1000, polled=0.01, remedy=Remedy())
+    driver, thread = background(pipeline)
+    until(lambda: pipeline.runners[0].state == "blocked")
+    driver.tell("bronze", Runner.pause)
+    until(lambda: pipeline.runners[0].state == "paused")
+    driver.tell("bronze", Runner.resume)
+    until(lambda: len(pipeline.told("flow.blocked")) == 2)
+    end(pipeline, thread)
+    said = [event.name for event in read_events(pipeline.folder) if event.name.startswith("flow.")]
+    assert said == ["flow.blocked", "flow.paused", "flow.resumed", "flow.blocked"]
+
+
+def test_a_flow_that_is_blocked_again_after_a_retry_says_so_without_another_traceback(pipeline: Pipeline) -> None:
+    bad = ConfigError("Kafka refused us")
+    bad.__cause__ = OSError("the socket's own words")
+    pipeline.add("bronze", [bad, BrokerUnavailable("away"), bad], polled=0.01, remedy=Remedy())
+    _, thread = background(pipeline)
+    until(lambda: len(pipeline.told("flow.blocked")) == 2)
+    end(pipeline, thread)
+    first, second = read_events(pipeline.folder, name="flow.blocked")
+    assert "the socket's own words" in str(first.fields["traceback"])
+    assert "traceback" not in second.fields
+    assert first.fields["what"] == second.fields["what"]
+
+
+def test_the_same_trouble_with_other_numbers_is_told_once(pipeline: Pipeline) -> None:
+    away = [ConfigError("Kafka refused us", why=f"from port {port} after {port / 7} s") for port in range(50001, 50004)]
+    pipeline.add("bronze", [*away, published("bronze")], polled=0.01, remedy=Remedy())
+    _, thread = background(pipeline)
+    until(lambda: pipeline.told("batch.published") == ["bronze"])
+    end(pipeline, thread)
+    assert pipeline.told("flow.blocked") == ["bronze"]
+
+
+def test_a_trouble_that_passed_and_came_back_is_told_in_full(pipeline: Pipeline) -> None:
+    bad = ConfigError("Kafka refused us")
+    bad.__cause__ = OSError("the socket's own words")
+    pipeline.add("bronze", [bad, published("bronze"), bad], polled=0.01, remedy=Remedy())
+    _, thread = background(pipeline)
+    until(lambda: len(pipeline.told("flow.blocked")) == 2)
+    end(pipeline, thread)
+    assert all("traceback" in event.fields for event in read_events(pipeline.folder, name="flow.blocked"))
