@@ -13,7 +13,7 @@ from lodestream.engine.blame import refused_code
 from lodestream.engine.failures import MOST_TRIES, Backoff, Unexpected, explain
 from lodestream.engine.remedy import LOOK_SECONDS, Remedy
 from lodestream.engine.sizing import Sizer
-from lodestream.errors import AnotherWriter, LodeError, NotOurTable, SourceChanged, Transient
+from lodestream.errors import AlreadyRuns, AnotherWriter, LodeError, NotOurTable, SourceChanged, Transient
 from lodestream.flows.flow import Flow, Published
 from lodestream.observe.events import EventLog
 from lodestream.runtime.java_process import java_ended
@@ -84,6 +84,13 @@ class Runner:
     def ended(self) -> bool:
         return self.state in ("stopped", "done")
 
+    @property
+    def taken_over(self) -> LodeError | None:
+        """Says who keeps the table instead of us, from the moment we give it up: without its lease nothing may run."""
+        if self._taken is not None:
+            return self._taken
+        return self.error if self.state == "stopped" and isinstance(self.error, AlreadyRuns) else None
+
     def wake(self) -> None:
         """Called when an input was published; during a batch it counts for the next one."""
         self._woken = True
@@ -116,7 +123,12 @@ class Runner:
             self._say("flow.resumed", reason="asked to")
 
     def restart(self) -> None:
-        """Begin anew, as a new run would, whatever stopped the flow; the batch under way may end."""
+        """Begin anew, as a new run would, whatever stopped the flow; the batch under way may end.
+
+        A table that another run keeps is left to it.
+        """
+        if self.taken_over is not None:
+            return
         self._renew, self._pause = self._remake is not None, False
         if self.state != "running":
             self.state, self.due = "waiting", time.monotonic()
