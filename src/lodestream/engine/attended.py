@@ -45,8 +45,11 @@ class Attended:
         # Apart from the others: a catalog may keep one waiting for as long as it likes.
         renewal = Duty("lease", RENEW_SECONDS, lambda: lease.renew(driver.give_way))
         self._attendants = (Attendant(*duties), Attendant(renewal))
+        self._watch = None if once else watch
 
     def __enter__(self) -> None:
+        if self._watch is not None:
+            self._watch.look()  # before the flows do: what is committed after their first look must wake them
         self._desk.open()
         for attendant in self._attendants:
             attendant.start()

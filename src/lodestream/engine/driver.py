@@ -160,5 +160,11 @@ class Driver:
             and runner.state == "waiting"
             and runner.due == math.inf
             and bool(upstream)
-            and all(self._runners[name].state == "stopped" or self._stranded(self._runners[name]) for name in upstream)
+            and all(self._dry(self._runners[name]) for name in upstream)
         )
+
+    def _dry(self, runner: Runner) -> bool:
+        """Whether nothing will be published to its table. One that another driver has taken over goes on there."""
+        if runner.state == "stopped":
+            return not isinstance(runner.error, AlreadyRuns)
+        return self._stranded(runner)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lodestream.config import nearest
-from lodestream.engine.control import NothingRuns, RunningDriver, Word, running_drivers
+from lodestream.engine.control import NoAnswer, NothingRuns, RunningDriver, Word, running_drivers
 from lodestream.engine.project import Project
-from lodestream.errors import ConfigError
+from lodestream.errors import AlreadyRuns, ConfigError
 
 if TYPE_CHECKING:
     from lodestream.engine.driver import Driver
@@ -53,7 +53,7 @@ class FlowDesk:
         if runner is None or word not in _SAID:
             return {"state": "unknown", "said": f"this run keeps no {table}, or does not know how to {word}"}
         before = runner.state
-        refused = _refused(word, before)
+        refused = _refused(word, runner)
         if refused is None:
             self._driver.tell(runner.name, lambda one: getattr(one, word)())
         return {"state": runner.state, "said": refused or _SAID[word].get(before, _SAID[word][""])}
@@ -72,10 +72,14 @@ _SAID: dict[str, dict[str, str]] = {
 }
 
 
-def _refused(word: Word, state: str) -> str | None:
-    if state == "done":
+def _refused(word: Word, runner: Runner) -> str | None:
+    taken = runner.taken_over
+    if taken is not None:
+        keeper = f": {taken.why}" if taken.why else ""
+        return f"is kept by another driver{keeper}; ask that one, or end it and start `lode run`"
+    if runner.state == "done":
         return "has caught up and ended: the run is one with --once"
-    if state == "stopped" and word != "restart":
+    if runner.state == "stopped" and word != "restart":
         return "has stopped: `lode flow restart` begins it anew"
     return None
 
@@ -90,7 +94,7 @@ def tell_flow(project: Project, word: Word, table: str) -> Told:
     """Pause, resume or restart the flow that keeps a table."""
     name = _named(project, table)
     drivers = _drivers(project)
-    keeper = next((one for one in drivers if name in one.tables), None)
+    keeper = _keeper([one for one in drivers if name in one.tables], name)
     if keeper is None:
         raise NothingRuns(
             f"no run keeps {name}",
@@ -99,6 +103,21 @@ def tell_flow(project: Project, word: Word, table: str) -> Told:
         )
     answer = keeper.ask(word, name)
     return Told(name, word, keeper.run, answer["state"], answer["said"])
+
+
+def _keeper(drivers: list[RunningDriver], table: str) -> RunningDriver | None:
+    """Of those that were to keep the table, the one that another has not taken it from."""
+    if len(drivers) < 2:
+        return next(iter(drivers), None)
+    return next((one for one in drivers if not _lost(one, table)), drivers[0])
+
+
+def _lost(driver: RunningDriver, table: str) -> bool:
+    try:
+        flows = driver.ask("list")
+    except (NoAnswer, NothingRuns):
+        return True  # who does not answer is not asked when another may
+    return any(one["table"] == table and (one["error"] or {}).get("name") == AlreadyRuns.__name__ for one in flows)
 
 
 def _drivers(project: Project) -> list[RunningDriver]:

@@ -50,9 +50,10 @@ class InputWatch:
         self._before: dict[str, str] | None = None
         self._moved: dict[str, float] = {}
         self._looked = -math.inf
+        self._blind = False
 
     def look(self) -> list[str]:
-        """The flows that must be woken."""
+        """The flows that must be woken. The first look is the baseline: take it before the flows look themselves."""
         now = self._clock()
         return self._idle(now) if self._heads is None else self._readers(self._heads, now)
 
@@ -63,11 +64,13 @@ class InputWatch:
     def _readers(self, heads: Heads, now: float) -> list[str]:
         found = heads.look()
         if found is None:
+            self._blind = self._before is None
             return []
         before, self._before = self._before, found
         since, self._looked = self._looked, now
         if before is None:
-            return []
+            # What was committed while nothing could be seen may have been missed.
+            return list(self._inputs) if self._blind else []
         for name in {name for names in self._inputs.values() for name in names}:
             if found.get(name) != before.get(name):
                 self._moved.setdefault(name, now)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from typing import cast
 
 from pyspark.sql import SparkSession
 
@@ -55,8 +56,11 @@ class RunEnd:
 
     @property
     def errors(self) -> list[LodeError]:
-        """What went wrong, each thing once: first what ended the run as a whole."""
-        failed = [end.error for end in self.flows.values() if end.error is not None]
+        """What went wrong, each thing once: first what ended the run as a whole.
+
+        A blocked flow never ends a run: where one is left, the run was asked to stop, and did.
+        """
+        failed = [end.error for end in self.flows.values() if end.error is not None and end.state == "stopped"]
         if self.error is None:
             return failed
         return [self.error, *(one for one in failed if type(one) is not type(self.error))]
@@ -198,8 +202,8 @@ def _scrubber(
     events: EventLog,
 ) -> Scrubber | None:
     """What verifies the tables that ask for it; None when none does."""
-    flows = {one.name: one.flow for one in runners if isinstance(one.flow, GoldFlow) and one.flow.table.verify}
-    if not flows:
+    verified = [one for one in runners if isinstance(one.flow, GoldFlow) and one.flow.table.verify]
+    if not verified:
         return None
 
     def verify(name: str, keys: int | None, proceed: Callable[[], None]) -> Verification:
@@ -210,11 +214,17 @@ def _scrubber(
     def cancel() -> None:
         spark.sparkContext.cancelJobGroup(_VERIFYING)
 
-    intervals = {name: flow.table.verify or 0.0 for name, flow in flows.items()}
+    intervals = {one.name: one.flow.table.verify or 0.0 for one in verified}
     schedule = Schedule(intervals, project.config.state_dir / "verified.json")
-    scrubber = Scrubber(schedule, verify, flows, driver, events, cancel)
+    scrubber = Scrubber(schedule, verify, _live_gold(verified), driver, events, cancel)
     scrubber.start()
     return scrubber
+
+
+def _live_gold(runners: Sequence[Runner]) -> Callable[[str], GoldFlow]:
+    """The Gold flow that its runner has now, by name."""
+    found = {runner.name: runner for runner in runners}
+    return lambda name: cast("GoldFlow", found[name].flow)
 
 
 def retry_limit(config: EngineConfig, *, once: bool) -> float:
@@ -257,8 +267,8 @@ def _bootstrap(project: Project, graph: Graph, progress: Progress) -> str:
 
 
 def _reason(runners: Sequence[Runner], once: bool, stop: threading.Event) -> str:
-    if any(runner.error for runner in runners):
-        failed = sum(1 for runner in runners if runner.error)
+    failed = sum(1 for runner in runners if runner.error and runner.state == "stopped")
+    if failed:
         return f"{failed} of {len(runners)} flows stopped on an error"
     if once and all(runner.state == "done" for runner in runners):
         return "caught up"

@@ -65,10 +65,12 @@ class RunLease:
         self._tables = tuple(tables)
         self._trouble: Exception | None = None
         self._taking: threading.Thread | None = None
+        self._over = False
 
     def begin(self, *, over: bool) -> None:
         """Take it on a thread of its own, while the flows are being made; `taken` waits for it."""
-        self._taking = threading.Thread(target=self._take, args=(over,), name="lode-lease-taken", daemon=True)
+        self._over = over
+        self._taking = threading.Thread(target=self._take, name="lode-lease-taken", daemon=True)
         self._taking.start()
 
     def taken(self) -> None:
@@ -78,11 +80,11 @@ class RunLease:
         if isinstance(self._trouble, AlreadyRuns):
             raise self._trouble
 
-    def _take(self, over: bool) -> None:
+    def _take(self) -> None:
         if _OFF:
             return
         try:
-            self._lease.take(self._tables, over=over)
+            self._lease.take(self._tables, over=self._over)
         except Exception as trouble:  # also a catalog that forbids us to make the table: the one rule is still there
             self._trouble = trouble
 
@@ -117,7 +119,7 @@ class RunLease:
 
     def _take_late(self, give_way: GiveWay) -> None:
         try:
-            self._lease.take(self._tables)
+            self._lease.take(self._tables, over=self._over)
             self._trouble = None
         except AlreadyRuns as refused:
             give_way(dict.fromkeys(self._tables, refused))

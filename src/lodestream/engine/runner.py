@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from lodestream.engine.blame import refused_code
 from lodestream.engine.failures import MOST_TRIES, Backoff, Unexpected, explain
 from lodestream.engine.remedy import LOOK_SECONDS, Remedy
 from lodestream.engine.sizing import Sizer
-from lodestream.errors import AnotherWriter, LodeError, NotOurTable, SourceChanged, Transient
+from lodestream.errors import AlreadyRuns, AnotherWriter, LodeError, NotOurTable, SourceChanged, Transient
 from lodestream.flows.flow import Flow, Published
 from lodestream.observe.events import EventLog
 from lodestream.runtime.java_process import java_ended
@@ -76,10 +77,19 @@ class Runner:
         self._remake = remake
         self._renew = self._pause = False
         self._taken: LodeError | None = None
+        self._last_said: str | None = None
+        self._trouble: tuple[str, ...] | None = None
 
     @property
     def ended(self) -> bool:
         return self.state in ("stopped", "done")
+
+    @property
+    def taken_over(self) -> LodeError | None:
+        """Says who keeps the table instead of us, from the moment we give it up: without its lease nothing may run."""
+        if self._taken is not None:
+            return self._taken
+        return self.error if self.state == "stopped" and isinstance(self.error, AlreadyRuns) else None
 
     def wake(self) -> None:
         """Called when an input was published; during a batch it counts for the next one."""
@@ -110,10 +120,15 @@ class Runner:
         self._pause = False
         if self.state == "paused":
             self.state, self.due = "waiting", time.monotonic()
-            self._events.emit("flow.resumed", self.name, reason="asked to")
+            self._say("flow.resumed", reason="asked to")
 
     def restart(self) -> None:
-        """Begin anew, as a new run would, whatever stopped the flow; the batch under way may end."""
+        """Begin anew, as a new run would, whatever stopped the flow; the batch under way may end.
+
+        A table that another run keeps is left to it.
+        """
+        if self.taken_over is not None:
+            return
         self._renew, self._pause = self._remake is not None, False
         if self.state != "running":
             self.state, self.due = "waiting", time.monotonic()
@@ -167,7 +182,7 @@ class Runner:
 
     def finish(self, reason: str) -> None:
         self.state = "done"
-        self._events.emit("flow.ended", self.name, reason=reason, batches=self.batches, rows=self.rows)
+        self._say("flow.ended", reason=reason, batches=self.batches, rows=self.rows)
 
     def end(self) -> FlowEnd:
         reason = type(self.error).__name__ if self.error else ("caught up" if self.state == "done" else "asked to stop")
@@ -220,33 +235,43 @@ class Runner:
             error = error.stopped(self.name, self._unexpected)
         facts = {"error": type(error).__name__, "what": error.what, "why": error.why, "fix": error.fix}
         if pause is None and self._blocks(error):
-            self._block(error, {**facts, **_trace(raw, error)})
+            self._block(raw, error, facts)
         elif pause is None:
             self._outcome, self.error = "stopped", error
             event = "batch.refused" if isinstance(error, AnotherWriter) else "flow.stopped"
-            self._events.emit(event, self.name, **facts, **_trace(raw, error))
+            self._say(event, **facts, **_trace(raw, error))
         else:
             self._outcome = "retrying"
             self.due = time.monotonic() + pause
-            self._events.emit("flow.retry", self.name, **facts, tries=self._backoff.tries, pause_s=round(pause, 3))
+            self._say("flow.retry", **facts, tries=self._backoff.tries, pause_s=round(pause, 3))
 
     def _blocks(self, error: LodeError) -> bool:
         return self._remedy is not None and self._remedy.helps(error)
 
-    def _block(self, error: LodeError, facts: dict[str, str | None]) -> None:
-        """The same trouble is told once, however often it is met again."""
-        before, self.error = self.error, error
-        self._outcome = "blocked"
+    def _block(self, raw: Exception, error: LodeError, facts: dict[str, str | None]) -> None:
+        """The same trouble is told once, however often it is met again, and again after anything else was told.
+
+        Whoever reads the log takes the last word for the flow's state. The traceback is in the first one.
+        """
+        self.error, self._outcome = error, "blocked"
         self.due = time.monotonic() + LOOK_SECONDS
         if self._remedy is not None:
             self._remedy.wait(error)
-        if before is None or (type(before), before.what, before.why) != (type(error), error.what, error.why):
-            self._events.emit("flow.blocked", self.name, **facts)
+        # A port, a time or a number of tries in the reason makes no other trouble.
+        trouble = (type(error).__name__, error.what, re.sub(r"\d+", "", error.why or ""))
+        known, self._trouble = trouble == self._trouble, trouble
+        if not known or self._last_said != "flow.blocked":
+            self._say("flow.blocked", **facts, **({} if known else _trace(raw, error)))
+
+    def _say(self, event: str, **facts: Any) -> None:
+        self._last_said = event
+        self._events.emit(event, self.name, **facts)
 
     def _unblocked(self) -> None:
         if self.error is not None:
-            self._events.emit("flow.resumed", self.name, reason="what had stopped it is right again")
+            self._say("flow.resumed", reason="what had stopped it is right again")
             self.error, self.recovered = None, True
+        self._trouble = None
         if self._remedy is not None:
             self._remedy.succeeded()
 
@@ -259,17 +284,18 @@ class Runner:
         before.close()
         if renewed:
             self.error = None
+            self._unexpected = 0
             self._backoff.succeeded()
-            self._events.emit("flow.restarted", self.name)
+            self._say("flow.restarted")
 
     def _paused(self) -> None:
         self._pause = False
         self.state = "paused"
-        self._events.emit("flow.paused", self.name)
+        self._say("flow.paused")
 
     def _give_way(self, error: LodeError) -> None:
         self._taken, self.error, self.state = None, error, "stopped"
-        self._events.emit("batch.refused", self.name, error=type(error).__name__, what=error.what, why=error.why)
+        self._say("batch.refused", error=type(error).__name__, what=error.what, why=error.why)
 
     def _pause_after(self, error: LodeError) -> float | None:
         """How long to wait before the next try; None when there shall be none."""

@@ -40,7 +40,7 @@ class Driving(Protocol):
 
 
 class Repairable(Protocol):
-    """What is asked of a Gold flow."""
+    """What is asked of a Gold flow. Asked for at each use: a restart and a blocked flow's next try make it anew."""
 
     rebuilding: bool
 
@@ -85,10 +85,11 @@ class Schedule:
         self._not_before[name] = time.time() + min(_LONGEST_PAUSE, self._intervals[name] / 10)
 
     def _save(self) -> None:
+        """Drivers that share the project's tables with --only share the file as well: the others' entries stay."""
         part = self._file.with_name(f"{self._file.name}.{os.getpid()}")
         with suppress(OSError):  # a full disk costs a verification too many, never the run
             self._file.parent.mkdir(parents=True, exist_ok=True)
-            part.write_text(json.dumps(self._last), encoding="utf-8")
+            part.write_text(json.dumps({**_read(self._file), **self._last}), encoding="utf-8")
             part.replace(self._file)
 
 
@@ -102,12 +103,12 @@ class Scrubber:
         self,
         schedule: Schedule,
         verify: Verify,
-        flows: Mapping[str, Repairable],
+        flow: Callable[[str], Repairable],
         driver: Driving,
         events: EventLog,
         cancel: Callable[[], None] = lambda: None,
     ) -> None:
-        self._schedule, self._verify, self._flows = schedule, verify, flows
+        self._schedule, self._verify, self._flow = schedule, verify, flow
         self._driver, self._events, self._cancel = driver, events, cancel
         self._ended = threading.Event()
         self._interrupted = threading.Event()
@@ -129,7 +130,7 @@ class Scrubber:
 
     def _work(self) -> None:
         while not self._ended.wait(_LOOK):
-            waiting = [name for name in self._schedule.due() if not self._flows[name].rebuilding]
+            waiting = [name for name in self._schedule.due() if not self._flow(name).rebuilding]
             if not waiting:
                 continue
             if self._driver.idle_for() >= QUIET:
@@ -157,8 +158,14 @@ class Scrubber:
                 continue
             if self._ended.is_set() or self._driver.idle_for() == 0:
                 self._interrupted.set()
-                self._cancel()
+                self._cancel_jobs()
             time.sleep(_LOOK)
+
+    def _cancel_jobs(self) -> None:
+        try:
+            self._cancel()
+        except Exception as error:  # the next look tries again; without a watcher no batch would come first any more
+            log.warning("verify.uncancelled error=%s", _first_line(error))
 
     def _proceed(self) -> None:
         if self._interrupted.is_set():
@@ -204,7 +211,7 @@ class Scrubber:
         )
         if rebuild:
             self._rebuilt.add(name)
-            self._flows[name].rebuild_next()
+            self._flow(name).rebuild_next()
             self._schedule.again(name)  # what was rebuilt is verified too
             self._driver.wake([name])
 

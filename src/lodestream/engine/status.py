@@ -133,7 +133,7 @@ def _lag(
         return kafka_pending(ends, positions.get("kafka"))
     if not project.graph.inputs(table.name):
         # Only its flow looks at the source: one that does not go on cannot say that nothing is new.
-        return None if flow.state in ("stopped", "retrying", "paused") else 0
+        return None if flow.state in ("stopped", "retrying", "blocked", "paused") else 0
     total = 0
     for name in project.graph.streams(table.name):
         behind = upstream[name].lag_events if name in upstream else None

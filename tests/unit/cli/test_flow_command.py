@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,7 +18,7 @@ from lodestream.engine.failures import Backoff
 from lodestream.engine.flow_control import FlowDesk
 from lodestream.engine.runner import Runner
 from lodestream.engine.sizing import Sizer
-from lodestream.errors import SourceGap
+from lodestream.errors import AlreadyRuns, SourceGap
 from lodestream.observe.events import EventLog
 from lodestream.starter import write_project
 
@@ -48,33 +50,41 @@ def project(folder):
     return folder / "shop"
 
 
-@pytest.fixture
-def run(project) -> Iterator[list[Runner]]:
-    """A driver of two of the three tables; Silver has stopped."""
-    events, stop = EventLog(project / ".lode" / "events", "run1"), threading.Event()
+@contextmanager
+def living(project: Path, run: str, errors: Mapping[str, Exception | None]) -> Iterator[tuple[list[Runner], Driver]]:
+    """A driver of these tables, that answers."""
+    events, stop = EventLog(project / ".lode" / "events", run), threading.Event()
 
-    def runner(name: str, error: Exception | None = None) -> Runner:
+    def runner(name: str, error: Exception | None) -> Runner:
         return Runner(
             QuietFlow(name, error),  # type: ignore[arg-type]
             depth=0, polled=0.02, sizer=Sizer(1.0, 10), backoff=Backoff(0.1, 1), events=events,
             remake=lambda: QuietFlow(name),  # type: ignore[arg-type, return-value]
         )  # fmt: skip
 
-    runners = [runner("bronze.orders_raw"), runner("silver.orders", SourceGap("records are gone", why="deleted"))]
+    runners = [runner(name, error) for name, error in errors.items()]
     driver = Driver(runners, {}, workers=1, once=False, stop=stop)
-    desk = ControlDesk(
-        project / ".lode", "run1", [one.name for one in runners], FlowDesk("run1", runners, driver).answer
-    )
+    desk = ControlDesk(project / ".lode", run, list(errors), FlowDesk(run, runners, driver).answer)
     desk.open()
     attendant = Attendant(Duty("control", 0.02, desk.attend))
     attendant.start()
     thread = threading.Thread(target=driver.run)
     thread.start()
-    yield runners
-    stop.set()
-    thread.join(10)
-    attendant.close()
-    desk.close()
+    try:
+        yield runners, driver
+    finally:
+        stop.set()
+        thread.join(10)
+        attendant.close()
+        desk.close()
+
+
+@pytest.fixture
+def run(project) -> Iterator[list[Runner]]:
+    """A driver of two of the three tables; Silver has stopped."""
+    gone = SourceGap("records are gone", why="deleted")
+    with living(project, "run1", {"bronze.orders_raw": None, "silver.orders": gone}) as (runners, _):
+        yield runners
 
 
 def until_stopped(run: list[Runner]) -> None:
@@ -122,6 +132,33 @@ def test_a_stopped_flow_is_restarted_and_cannot_be_paused(lode, project, run):
             return
         threading.Event().wait(0.01)
     pytest.fail(f"it is {run[1].state}")
+
+
+def test_a_table_that_was_taken_over_is_not_restarted_without_its_lease(lode, project):
+    taken = AlreadyRuns("silver.orders was taken over by another driver", why="run run2 on far, process 7")
+    with living(project, "run1", {"bronze.orders_raw": None, "silver.orders": None}) as (runners, driver):
+        driver.give_way({"silver.orders": taken})
+        until_stopped(runners)
+        for word in ("restart", "pause"):
+            told = lode("--project", project, "flow", word, "silver.orders", "--json").json
+            assert told["state"] == "stopped"
+            assert told["said"].startswith("is kept by another driver: run run2 on far, process 7; ask that one")
+        driver.tell("silver.orders", Runner.restart)
+        assert (runners[1].state, runners[1].error) == ("stopped", taken)
+
+
+def test_the_driver_that_has_taken_a_table_over_is_the_one_that_is_told(lode, project):
+    tables = {"bronze.orders_raw": None, "silver.orders": None}
+    with living(project, "run1", tables) as (old, driver), living(project, "run2", {"silver.orders": None}) as (new, _):
+        driver.give_way({"silver.orders": AlreadyRuns("silver.orders was taken over by another driver")})
+        until_stopped(old)
+        told = lode("--project", project, "flow", "pause", "silver.orders", "--json").json
+        assert told["run"] == "run2"
+        for _ in range(500):
+            if new[0].state == "paused":
+                return
+            threading.Event().wait(0.01)
+        pytest.fail(f"it is {new[0].state}")
 
 
 def test_nothing_runs(lode, project):

@@ -11,6 +11,7 @@ from test_driver import Pipeline, ScriptedFlow, published
 
 from lodestream.engine import remedy
 from lodestream.engine.driver import Driver
+from lodestream.engine.failures import MOST_TRIES
 from lodestream.engine.remedy import Remedy
 from lodestream.engine.runner import Runner
 from lodestream.errors import (
@@ -265,3 +266,77 @@ def test_a_table_that_is_taken_over_during_its_batch_ends_after_it_and_alone(pip
     before = len(pipeline.diary)
     until(lambda: len(pipeline.diary) > before + 3)
     end(pipeline, thread)
+
+
+def test_a_restart_counts_unexpected_errors_from_the_beginning(pipeline: Pipeline) -> None:
+    fresh = ScriptedFlow("bronze", [RuntimeError("odd"), published("bronze")], pipeline.diary)
+    pipeline.add("bronze", [RuntimeError("odd")] * (MOST_TRIES + 1), polled=0.05, remake=lambda: fresh)
+    pipeline.add("other", [], polled=0.05)
+    driver, thread = background(pipeline)
+    until(lambda: pipeline.runners[0].state == "stopped")
+    driver.tell("bronze", Runner.restart)
+    until(lambda: pipeline.told("batch.published") == ["bronze"])
+    end(pipeline, thread)
+    assert pipeline.told("flow.stopped") == ["bronze"], "one strange error after a restart is tried again"
+
+
+def test_readers_of_a_table_that_was_taken_over_are_kept(pipeline: Pipeline) -> None:
+    """Its new keeper publishes, and whoever watches the inputs wakes them."""
+    pipeline.add("bronze", [], polled=0.01)
+    pipeline.add("silver", [None])
+    driver, thread = background(pipeline)
+    until(lambda: "silver" in pipeline.diary)
+    driver.give_way({"bronze": AlreadyRuns("bronze was taken over")})
+    until(lambda: pipeline.runners[0].state == "stopped")
+    thread.join(0.8)
+    assert thread.is_alive(), "the run goes on for its reader"
+    before = pipeline.diary.count("silver")
+    driver.wake(["silver"])
+    until(lambda: pipeline.diary.count("silver") > before)
+    end(pipeline, thread)
+
+
+def test_a_flow_that_is_still_blocked_after_a_pause_says_so_again(pipeline: Pipeline) -> None:
+    """The log's last word is what `lode status` shows."""
+    pipeline.add("bronze", [ConfigError("Kafka refused us")] * 1000, polled=0.01, remedy=Remedy())
+    driver, thread = background(pipeline)
+    until(lambda: pipeline.runners[0].state == "blocked")
+    driver.tell("bronze", Runner.pause)
+    until(lambda: pipeline.runners[0].state == "paused")
+    driver.tell("bronze", Runner.resume)
+    until(lambda: len(pipeline.told("flow.blocked")) == 2)
+    end(pipeline, thread)
+    said = [event.name for event in read_events(pipeline.folder) if event.name.startswith("flow.")]
+    assert said == ["flow.blocked", "flow.paused", "flow.resumed", "flow.blocked"]
+
+
+def test_a_flow_that_is_blocked_again_after_a_retry_says_so_without_another_traceback(pipeline: Pipeline) -> None:
+    bad = ConfigError("Kafka refused us")
+    bad.__cause__ = OSError("the socket's own words")
+    pipeline.add("bronze", [bad, BrokerUnavailable("away"), bad], polled=0.01, remedy=Remedy())
+    _, thread = background(pipeline)
+    until(lambda: len(pipeline.told("flow.blocked")) == 2)
+    end(pipeline, thread)
+    first, second = read_events(pipeline.folder, name="flow.blocked")
+    assert "the socket's own words" in str(first.fields["traceback"])
+    assert "traceback" not in second.fields
+    assert first.fields["what"] == second.fields["what"]
+
+
+def test_the_same_trouble_with_other_numbers_is_told_once(pipeline: Pipeline) -> None:
+    away = [ConfigError("Kafka refused us", why=f"from port {port} after {port / 7} s") for port in range(50001, 50004)]
+    pipeline.add("bronze", [*away, published("bronze")], polled=0.01, remedy=Remedy())
+    _, thread = background(pipeline)
+    until(lambda: pipeline.told("batch.published") == ["bronze"])
+    end(pipeline, thread)
+    assert pipeline.told("flow.blocked") == ["bronze"]
+
+
+def test_a_trouble_that_passed_and_came_back_is_told_in_full(pipeline: Pipeline) -> None:
+    bad = ConfigError("Kafka refused us")
+    bad.__cause__ = OSError("the socket's own words")
+    pipeline.add("bronze", [bad, published("bronze"), bad], polled=0.01, remedy=Remedy())
+    _, thread = background(pipeline)
+    until(lambda: len(pipeline.told("flow.blocked")) == 2)
+    end(pipeline, thread)
+    assert all("traceback" in event.fields for event in read_events(pipeline.folder, name="flow.blocked"))

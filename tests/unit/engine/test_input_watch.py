@@ -111,6 +111,18 @@ def test_a_catalog_that_is_busy_hides_no_commit(watch: InputWatch, catalog: Cata
     assert later(watch, clock) == ["gold.b"]
 
 
+def test_a_catalog_that_was_busy_at_the_start_hides_no_commit(
+    catalog: Catalog, keeper: Keeper, clock: list[float]
+) -> None:
+    watch = InputWatch(catalog, {"gold.b": ["silver.a"]}, {"silver.a": keeper}, lambda: clock[0])
+    heads, catalog.heads = catalog.heads, None
+    assert watch.look() == []
+    catalog.heads = heads
+    catalog.commit("silver.a")
+    assert later(watch, clock) == ["gold.b"], "what it was before is not known, so it may be news"
+    assert later(watch, clock) == [], "once"
+
+
 def test_without_such_a_query_each_idle_flow_looks_for_itself(keeper: Keeper, clock: list[float]) -> None:
     watch = InputWatch(None, {"gold.b": ["silver.a"]}, {"gold.b": keeper}, lambda: clock[0])
     keeper.looked = clock[0]

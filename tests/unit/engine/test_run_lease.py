@@ -7,14 +7,16 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from lodestream.config import Config
-from lodestream.engine.run_lease import refuse_early
-from lodestream.errors import AlreadyRuns
+from lodestream.engine.run_lease import RunLease, refuse_early
+from lodestream.errors import AlreadyRuns, CatalogUnavailable
 from lodestream.runtime.process import ProcessId
 from lodestream.tables.lease import PREFIX, Holder
 
@@ -72,3 +74,24 @@ def test_a_start_does_not_wait_for_pyiceberg() -> None:
     look = "import sys, lodestream.engine.run; print('pyiceberg' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_a_take_over_that_the_catalog_delayed_is_still_one(config: Config) -> None:
+    class Asked:
+        """A lease whose catalog does not answer the first time."""
+
+        def __init__(self) -> None:
+            self.over: list[bool] = []
+
+        def take(self, tables: Sequence[str], *, over: bool = False) -> None:
+            self.over.append(over)
+            if len(self.over) == 1:
+                raise CatalogUnavailable("away")
+
+    session = SimpleNamespace(newSession=lambda: None)
+    lease = RunLease(config, session, "second", ["silver.a"])  # type: ignore[arg-type]
+    lease._lease = asked = Asked()  # type: ignore[assignment]
+    lease.begin(over=True)
+    lease.taken()
+    lease.renew(lambda lost: pytest.fail(f"{lost} is to be taken over, not given up"))
+    assert asked.over == [True, True]

@@ -10,9 +10,14 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
+import test_driver
 
 from lodestream.engine import scrub
+from lodestream.engine.failures import Backoff
+from lodestream.engine.run import _live_gold
+from lodestream.engine.runner import Runner
 from lodestream.engine.scrub import Schedule, Scrubber
+from lodestream.engine.sizing import Sizer
 from lodestream.observe.events import Event, EventLog
 from lodestream.recovery.verify.result import Differences, Sample, Status, Verification
 
@@ -51,7 +56,7 @@ class Scrubbed:
         self.cancelled = threading.Event()
         self.answer: Callable[[Callable[[], None]], Verification] = lambda proceed: found("equal")
         self.scrubber = Scrubber(
-            self.schedule, self._verify, {TABLE: self.flow}, self.driver, self.log, self.cancelled.set
+            self.schedule, self._verify, lambda name: self.flow, self.driver, self.log, self.cancelled.set
         )
 
     def _verify(self, name: str, keys: int | None, proceed: Callable[[], None]) -> Verification:
@@ -199,3 +204,69 @@ def test_the_schedule_outlives_the_driver(tmp_path: Path) -> None:
     assert Schedule({"a": 3600.0, "b": 60.0}, file).due() == ["a"]
     file.write_text("not json")
     assert Schedule({"a": 3600.0}, file).due() == []
+
+
+def test_drivers_that_share_the_tables_keep_each_others_entries(tmp_path: Path) -> None:
+    file = tmp_path / "verified.json"
+    first, second = Schedule({"a": 3600.0}, file), Schedule({"b": 3600.0}, file)
+    first.done("a")
+    second.done("b")
+    first.done("a")
+    assert sorted(json.loads(file.read_text())) == ["a", "b"]
+
+
+def test_a_cancellation_that_fails_is_tried_again_and_costs_no_later_one(tmp_path: Path) -> None:
+    scrubbed, calls, cancelled = Scrubbed(tmp_path), list[int](), threading.Event()
+
+    def cancel() -> None:
+        calls.append(1)
+        if len(calls) == 1:
+            raise ConnectionError("Spark does not answer")
+        cancelled.set()
+
+    scrubber = Scrubber(
+        scrubbed.schedule, scrubbed._verify, lambda name: scrubbed.flow, scrubbed.driver, scrubbed.log, cancel
+    )
+
+    def interrupted(proceed: Callable[[], None]) -> Verification:
+        scrubbed.driver.idle = 0.0
+        assert cancelled.wait(5), "the watcher lives"
+        proceed()
+        raise AssertionError("proceed ends it")
+
+    scrubbed.answer = interrupted
+    scrubber.verify(TABLE)
+    assert scrubbed.events == []
+    scrubber.close()
+    scrubbed.scrubber.close()
+    scrubbed.log.close()
+
+
+class DrivenGold(test_driver.ScriptedFlow):
+    """A scripted flow of the driver that can be asked to rebuild."""
+
+    rebuilding = False
+
+    def rebuild_next(self) -> None:
+        self.rebuilding = True
+
+
+def test_after_a_restart_the_flow_that_lives_is_rebuilt(tmp_path: Path) -> None:
+    made = [DrivenGold(TABLE, [], []), DrivenGold(TABLE, [], [])]
+    scrubbed = Scrubbed(tmp_path)
+    runner = Runner(
+        made[0],  # type: ignore[arg-type]
+        depth=0, polled=None, sizer=Sizer(1.0, 10), backoff=Backoff(0.1, 1), events=scrubbed.log,
+        remake=lambda: made[1],  # type: ignore[arg-type, return-value]
+    )  # fmt: skip
+    scrubber = Scrubber(
+        scrubbed.schedule, scrubbed._verify, _live_gold([runner]), scrubbed.driver, scrubbed.log, scrubbed.cancelled.set
+    )
+    runner.restart()
+    runner.turn()
+    scrubbed.answer = lambda proceed: found("different", changed=1)
+    scrubber.verify(TABLE)
+    assert [one.rebuilding for one in made] == [False, True]
+    scrubber.close()
+    scrubbed.scrubber.close()
+    scrubbed.log.close()

@@ -191,3 +191,15 @@ def test_a_warehouse_in_a_folder_with_a_difficult_name_is_read(tmp_path: Path) -
     taxi = Taxi(tmp_path / "my täxi #1")
     taxi.publish("bronze.raw", 2)
     assert taxi.status()["bronze.raw"].rows == 2
+
+
+def test_a_blocked_flow_claims_no_lag_of_nothing_and_stands_out(taxi: Taxi) -> None:
+    log = taxi.log("r1")
+    taxi.publish("silver.zones", 1)
+    time.sleep(0.01)
+    log.emit("flow.blocked", "silver.zones", error="SourceUnreadable", what="silver.zones: zones.csv cannot be read")
+    found = read_status(open_project(taxi.config))
+    zones = next(one for one in found.tables if one.name == "silver.zones")
+    assert (zones.state, zones.lag_events, zones.lag_seconds) == ("blocked", None, None)
+    states = next(column for column in status_table(found).columns if column.header == "state")
+    assert {str(cell): cell.style for cell in states.cells}["blocked"] == "bold red"  # type: ignore[union-attr]

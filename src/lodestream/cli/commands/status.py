@@ -17,7 +17,14 @@ from lodestream.cli.commands.plan import TIER_STYLES
 if TYPE_CHECKING:
     from lodestream.engine import Status, TableStatus
 
-_STATE_STYLES = {"running": "green", "waiting": "green", "retrying": "yellow", "stopped": "bold red"}
+_STATE_STYLES = {
+    "running": "green",
+    "waiting": "green",
+    "retrying": "yellow",
+    "paused": "yellow",
+    "blocked": "bold red",
+    "stopped": "bold red",
+}
 
 
 @click.command(cls=LodeCommand, examples=("lode status", "lode status --watch", "lode status --json"))
@@ -30,7 +37,7 @@ def status(call: Call, watch: bool, every: float) -> None:
     `rows` is what a reader finds; `lag` the rows still to come, from the source to here, and empty when the source
     cannot be asked; `behind` how old that makes the table; `fresh` the age of the moment up to which it is complete, by
     the inputs that it follows. `state` is that of its flow in the run that lives: running, waiting for news, retrying,
-    paused or stopped, with the reason; idle when no run keeps the table.
+    blocked until something outside is put right, paused or stopped, with the reason; idle when no run keeps the table.
     """
     from lodestream.engine import open_project, read_status
 

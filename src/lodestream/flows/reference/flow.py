@@ -18,10 +18,19 @@ from lodestream.flows.shape import ddl_of
 from lodestream.pipeline import Table
 from lodestream.sources.reference import ReferenceFile
 from lodestream.tables.iceberg import IcebergStore
+from lodestream.tables.jvm import translate
 from lodestream.tables.lake import Lake
 
 # Spark's names for a file that is not of its format.
 _UNREAD = ("CANNOT_READ_FILE", "FAILED_READ_FILE", "MALFORMED_RECORD")
+# What Spark's analysis says of the catalog, of which the file knows nothing.
+_OF_CATALOG = (
+    "CATALOG_NOT_FOUND",
+    "SCHEMA_ALREADY_EXISTS",
+    "SCHEMA_NOT_FOUND",
+    "TABLE_OR_VIEW_ALREADY_EXISTS",
+    "TABLE_OR_VIEW_NOT_FOUND",
+)
 
 
 class ReferenceFlow(Flow):
@@ -57,8 +66,10 @@ class ReferenceFlow(Flow):
         known = super().explain(error)
         if known is not None or isinstance(error, LodeError):
             return known
-        of_file = isinstance(error, AnalysisException) or any(said in str(error) for said in _UNREAD)
-        return unreadable(self.name, self._file.path.name, error) if of_file else None
+        # A catalog that does not answer reaches us as an error of analysis, too.
+        return translate(error, self.name) or (
+            unreadable(self.name, self._file.path.name, error) if _is_of_file(error) else None
+        )
 
     @property
     def _keys(self) -> tuple[str, ...]:
@@ -93,6 +104,12 @@ class ReferenceFlow(Flow):
                 why=f"{FROM}, {TO} and {CURRENT} came with history= and sequence_by= as they were then",
                 fix=f"drop {self.name}: it is made again from its file",
             )
+
+
+def _is_of_file(error: Exception) -> bool:
+    if isinstance(error, AnalysisException):
+        return not str(error.getCondition() or "").startswith(_OF_CATALOG)
+    return any(said in str(error) for said in _UNREAD)
 
 
 class _Reload(Batch):

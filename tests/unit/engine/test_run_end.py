@@ -1,0 +1,48 @@
+"""What a run's end says of its flows: a requested stop is no failure."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+from test_driver import Pipeline
+
+from lodestream.engine import remedy
+from lodestream.engine.remedy import Remedy
+from lodestream.engine.run import RunEnd, _reason
+from lodestream.errors import ContractViolation, SourceGap
+
+BAD = ContractViolation("silver.zones refused 1 of 3 rows of zones.csv", why="zone is taken")
+
+
+@pytest.fixture
+def pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
+    monkeypatch.setattr("lodestream.engine.runner.LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(remedy, "_FIRST", 0.05)
+    return Pipeline(tmp_path)
+
+
+def ended(pipeline: Pipeline) -> RunEnd:
+    reason = _reason(pipeline.runners, False, pipeline.stop)
+    return RunEnd("run", reason, {runner.name: runner.end() for runner in pipeline.runners})
+
+
+def test_a_stop_with_a_blocked_flow_exits_0(pipeline: Pipeline, tmp_path: Path) -> None:
+    pipeline.add("zones", [BAD], polled=0.01, remedy=Remedy([tmp_path / "zones.csv"]))
+    threading.Timer(0.3, pipeline.stop.set).start()
+    assert pipeline.run(once=False) == {"zones": "blocked"}
+    end = ended(pipeline)
+    assert (end.exit_code, end.errors, end.reason) == (0, [], "asked to stop")
+    assert end.flows["zones"].error is BAD, "the report still says what it waits for"
+
+
+def test_a_flow_that_stopped_for_good_is_an_error_of_the_run(pipeline: Pipeline, tmp_path: Path) -> None:
+    gap = SourceGap("records are gone")
+    pipeline.add("zones", [BAD], polled=0.01, remedy=Remedy([tmp_path / "zones.csv"]))
+    pipeline.add("bronze", [gap], polled=0.01)
+    threading.Timer(0.3, pipeline.stop.set).start()
+    pipeline.run(once=False)
+    end = ended(pipeline)
+    assert (end.exit_code, end.errors) == (gap.exit_code, [gap])
+    assert end.reason == "1 of 2 flows stopped on an error"
