@@ -246,7 +246,7 @@ class Generator:
         if self._often(0.15):
             self.chance.shuffle(items)
         written = [Key(key, self._style(key, items, scope)) for key in keys]
-        having = self._having(columns, keys, items) if self._often(0.25) else None
+        having = self._having(columns, [] if all_keys else keys, items) if self._often(0.25) else None
         distinct = self._often(0.04)
         shown = tuple(items)
         return Select(shown, source, joins, where, tuple(written), all_keys, having, distinct), _outputs(items)

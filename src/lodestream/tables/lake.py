@@ -29,6 +29,9 @@ _DEFAULTS = {
 }
 
 
+_REWRITES = "spark.sql.catalog.default_rewrite_catalog"
+
+
 class Lake:
     def __init__(self, spark: SparkSession, catalog: str) -> None:
         self.spark = spark
@@ -36,7 +39,8 @@ class Lake:
         self._namespaces: set[str] = set()
         # Iceberg adds it to whichever session is active when files are first written without a commit; then every
         # other session does not find it.
-        spark.conf.set("spark.sql.catalog.default_rewrite_catalog", "org.apache.iceberg.spark.SparkRewriteTableCatalog")
+        with suppress(Exception):
+            spark.conf.set(_REWRITES, "org.apache.iceberg.spark.SparkRewriteTableCatalog")
         # Spark builds a session's catalog when it is first asked for, with the settings of whichever session is active
         # then: ask now, as this one. A catalog that is down is reported by the first call that needs it.
         with suppress(Exception):
