@@ -16,6 +16,8 @@ from lodestream.tables.history import History
 from lodestream.tables.snapshot import Snapshot
 from lodestream.tables.store import MAIN
 
+# What SQLite says of a catalog that Java is creating: the table comes first, a column of it a moment later.
+_BEING_MADE = ("no such table: iceberg_tables", "no such column: iceberg_tables.iceberg_type")
 _SPARK_NAMES = {"long": "bigint", "timestamptz": "timestamp", "timestamp": "timestamp_ntz", "uuid": "string"}
 
 
@@ -34,7 +36,7 @@ class Inspector:
         except NoSuchTableError:
             return None
         except Exception as error:
-            if "no such table: iceberg_tables" in str(error):
+            if any(said in str(error) for said in _BEING_MADE):
                 return None  # a first run is about to make it
             raise CatalogUnavailable(
                 f"the catalog at {self._shown} does not answer",
