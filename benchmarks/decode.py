@@ -26,8 +26,8 @@ from generator import Dirt, events  # noqa: E402
 from pyspark.sql import DataFrame, SparkSession  # noqa: E402
 from pyspark.sql.functions import col, from_json, struct  # noqa: E402
 
+from lodestream import Json  # noqa: E402
 from lodestream.config import Config  # noqa: E402
-from lodestream.pipeline.decoders import Json  # noqa: E402
 from lodestream.runtime.session import start_session  # noqa: E402
 from lodestream.sources.codecs import codec_for, decode_frame  # noqa: E402
 

@@ -29,6 +29,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyiceberg.catalog import load_catalog
 
 from lodestream.config import load_config
+from lodestream.observe import BatchPublished, read_events
 from lodestream.runtime.broker import start_broker, stop_broker
 
 HOPS = Path(__file__).with_name("latency_hops")
@@ -188,11 +189,8 @@ def visible_at(published: Sequence[tuple[float, int]], events: int) -> np.ndarra
 def hop_times(root: Path) -> dict[str, Any]:
     """Medians of what each hop took, from our event log; empty for the peer."""
     found: dict[str, list[dict[str, float]]] = {}
-    for path in (root / ".lode" / "events").glob("*.jsonl"):
-        for line in path.read_text(encoding="utf-8").splitlines():
-            event = json.loads(line)
-            if event["event"] == "batch.published":
-                found.setdefault(event["table"], []).append({**event["ms"], "rows": event["rows"].get("in", 0)})
+    for event in read_events(root / ".lode", BatchPublished):
+        found.setdefault(event.table or "", []).append({**event.ms, "rows": event.rows.get("in", 0)})
     return {
         table: {key: round(float(np.median([one[key] for one in steps[len(steps) // 3 :]])), 1) for key in steps[0]}
         for table, steps in found.items()

@@ -14,9 +14,8 @@ from upsert_ways.changes import stored
 from lodestream import Json, Kafka, Pipeline
 from lodestream.config import load_config
 from lodestream.engine.build import Builder
-from lodestream.engine.project import Project
-from lodestream.flows.bronze import BronzeFlow
-from lodestream.flows.silver.flow import SilverFlow
+from lodestream.flows.assemblies.bronze import bronze_flow
+from lodestream.planning.project import Project
 from lodestream.runtime.session import start_session
 from lodestream.sources.kafka import BRONZE_DDL
 from lodestream.tables.lake import Lake
@@ -49,10 +48,9 @@ class Ours:
         graph = declared.graph()
         builder = Builder(Project(config, declared, graph), self.spark, "bench", "nowhere:1")
         self._events = Events(lake.spark, rows, size, lambda: self._end)
-        self._bronze = BronzeFlow(lake, graph["bronze.orders_raw"], "bench", self._events, BRONZE_DDL)
-        flow = builder.flow(graph["silver.orders"])
-        assert isinstance(flow, SilverFlow)
-        self._silver = flow
+        self._bronze = bronze_flow(lake, graph["bronze.orders_raw"], "bench", self._events, BRONZE_DDL)
+        silver = builder.silver(graph["silver.orders"])
+        self._silver, self._source = silver.flow, silver.visited.inputs.sources[0]
         self._bronze.prepare()
         self._fill(rows)
 
@@ -88,9 +86,9 @@ class Ours:
         flow = self._silver
         flow.prepare()
         load = stored(flow.lake.spark, rows)
-        latest = flow.sources[0].latest()
+        latest = self._source.latest()
         assert latest is not None
-        stamp = Stamp(flow.name, flow.run, 1, {flow.sources[0].name: latest}, None)
+        stamp = Stamp(flow.name, flow.run, 1, {self._source.name: latest}, None)
         staged = flow.writer.stage(
             flow.writer.begin(),
             stamp,

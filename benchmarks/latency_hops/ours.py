@@ -8,7 +8,8 @@ import threading
 from pathlib import Path
 
 from lodestream.config import load_config
-from lodestream.engine import open_project, run_pipeline
+from lodestream.engine import run_pipeline
+from lodestream.planning.project import open_project
 
 
 def main(root: str) -> int:

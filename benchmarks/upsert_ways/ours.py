@@ -13,14 +13,15 @@ from upsert_ways.changes import Changes, stored
 from lodestream import Json, Kafka, Pipeline
 from lodestream.config import load_config
 from lodestream.engine.build import Builder
-from lodestream.engine.project import Project
-from lodestream.flows.bronze import BronzeFlow
+from lodestream.flows.assemblies.bronze import bronze_flow
 from lodestream.flows.flow import Flow
-from lodestream.flows.keyed.flow import KeyedFlow
+from lodestream.names import BATCH, ORDER, WEIGHT
+from lodestream.planning.project import Project
 from lodestream.runtime.session import start_session
 from lodestream.sources.kafka import BRONZE_DDL
-from lodestream.tables.feed import BATCH, ORDER, WEIGHT
+from lodestream.tables.feed import feed_of
 from lodestream.tables.lake import Lake
+from lodestream.tables.order import plain
 from lodestream.tables.snapshot import Stamp
 
 GOLD_SQL = "SELECT day, count(*) AS orders, sum(amount) AS revenue FROM silver.orders GROUP BY day"
@@ -53,8 +54,9 @@ class Ours:
         graph = declared.graph()
         builder = Builder(Project(config, declared, graph), self.spark, "bench", "nowhere:1")
         source = Changes(self.lake.spark, rows, reach, size, lambda: self._end)
-        self._bronze = BronzeFlow(self.lake, graph["bronze.orders_raw"], "bench", source, BRONZE_DDL)
-        self._silver = builder.flow(graph["silver.orders"])
+        self._bronze = bronze_flow(self.lake, graph["bronze.orders_raw"], "bench", source, BRONZE_DDL)
+        silver = builder.silver(graph["silver.orders"])
+        self._silver, self._source = silver.flow, silver.visited.inputs.sources[0]
         self._gold = builder.flow(graph["gold.by_day"])
         self._bronze.prepare()
         self._fill(rows)
@@ -85,23 +87,22 @@ class Ours:
     def _fill(self, rows: int) -> None:
         """The feed with one batch that brings every row, as a load would write it; the table applies it."""
         flow = self._silver
-        assert isinstance(flow, KeyedFlow)
         flow.prepare()
-        place = self.lake.whole(flow.feed).schema[ORDER].dataType.simpleString()
+        place = self.lake.whole(feed_of(flow.name)).schema[ORDER].dataType.simpleString()
         first = "named_struct('by_0', 0L, 'partition', 0, 'offset', -1L, 'topic', 'orders', 'gone', false)"
-        load = (
-            stored(flow.lake.spark, rows)
-            .selectExpr("*", "'c' AS op")
-            .selectExpr(*flow.columns, f"cast({first} AS {place}) AS `{ORDER}`", f"1 AS {WEIGHT}", f"1L AS {BATCH}")
-        )
+        own = plain(self.lake.whole(flow.name)).columns
+        beside = (f"cast({first} AS {place}) AS `{ORDER}`", f"1 AS {WEIGHT}", f"1L AS {BATCH}")
+        load = stored(flow.lake.spark, rows).selectExpr("*", "'c' AS op").selectExpr(*own, *beside)
         base = flow.writer.begin()
-        latest = flow.sources[0].latest()
+        latest = self._source.latest()
         assert latest is not None
-        stamp = Stamp(flow.name, flow.run, 1, {flow.sources[0].name: latest}, None)
+        stamp = Stamp(flow.name, flow.run, 1, {self._source.name: latest}, None)
         flow.writer.publish(
-            flow.writer.stage(base, stamp, lambda branch, facts: flow.lake.append(flow.feed, load, branch, facts))
+            flow.writer.stage(
+                base, stamp, lambda branch, facts: flow.lake.append(feed_of(flow.name), load, branch, facts)
+            )
         )
-        flow.catch_up()
+        flow.step(1)  # nothing is new, and the table applies its feed
         while self._gold.step(rows) is not None:
             pass
 

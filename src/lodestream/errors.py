@@ -8,6 +8,7 @@ LodeError
 │   ├── StorageUnavailable
 │   ├── ExecutorLost             Spark lost an executor, a task's result or a cached block
 │   ├── SourceUnsettled          a file was still being written
+│   ├── SinkUnavailable          a sink did not take what it was given
 │   ├── ClockBehind              this machine's clock is behind the table's last commit
 │   └── OutcomeUnknown           a commit whose answer was lost; resolved by snapshot id
 └── Final                        a person must act: the flow stops
@@ -26,6 +27,7 @@ LodeError
     │   ├── SourceRecreated
     │   ├── SourceGap
     │   └── SourceRewritten
+    ├── SinkRefused              changes that a sink lacks are gone
     ├── SourceUnreadable         a file of the source is truncated, corrupt or too large
     └── UserCodeError            a declared function or query raised
 """
@@ -81,6 +83,10 @@ class ExecutorLost(Transient):
 
 class SourceUnsettled(Transient):
     """A file changed while it was read: it was still being written. It is read again when it has settled."""
+
+
+class SinkUnavailable(Transient):
+    """A sink raised: its target may be down. What it did not take is given to it again."""
 
 
 class ClockBehind(Transient):
@@ -235,6 +241,12 @@ class SourceGap(SourceChanged):
 
 class SourceRewritten(SourceChanged):
     """The source table was rolled back, overwritten or deleted from."""
+
+
+class SinkRefused(Final):
+    """Changes that a sink lacks have expired or were rolled back, and it is not to be given the whole table."""
+
+    exit_code = 6
 
 
 class SourceUnreadable(Final):

@@ -23,7 +23,7 @@ from confluent_kafka import Consumer, Producer, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from lodestream.config import Config, load_config
-from lodestream.observe.events import Event, read_events
+from lodestream.observe import Event, read_events
 from lodestream.tables.inspect import Inspector
 from lodestream.tables.snapshot import Stamp
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from decimal import Decimal
 from functools import cache
+from itertools import count
 from math import isclose
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from lodestream.errors import DeclarationError
 from lodestream.pipeline.gold import GoldPlan, InputInfo, Strategy, analyse, feed_view, now_view
 
 POOL = 60  # histories that the cases of one run share
+_MOMENTS, _MOST_BATCHES = count(), 100
 Planner = Callable[..., GoldPlan]
 _DUCK_TYPES = {"string": "varchar", "timestamp_ntz": "timestamp"}
 
@@ -104,7 +106,7 @@ def pool(seed: int, number: int) -> History:
 
 @cache
 def database() -> duckdb.DuckDBPyConnection:
-    """One database for all cases. Its views show the history and the batch that two variables name."""
+    """One database for all cases. Its views show the history and the batch of the moment that a variable names."""
     db = duckdb.connect(config={"threads": 1})
     db.execute("SET default_null_order = 'nulls_first_on_asc_last_on_desc'")
     db.execute("PRAGMA disable_optimizer")  # ten rows need no plan
@@ -113,37 +115,35 @@ def database() -> duckdb.DuckDBPyConnection:
         short = name.partition(".")[2]
         columns = ", ".join(f"{column} {_DUCK_TYPES.get(str(kind), kind)}" for column, kind in info.columns.items())
         shown = ", ".join(info.columns)
-        here = "WHERE _h = getvariable('h') AND _b = getvariable('b')"
-        db.execute(f"CREATE TABLE all_{short} (_h varchar, _b int, {columns})")
-        db.execute(f"CREATE TABLE fed_{short} (_h varchar, _b int, {columns}, _weight int)")
-        db.execute(f"CREATE VIEW {now_view(name)} AS SELECT {shown} FROM all_{short} {here}")
+        here = "WHERE _moment = getvariable('moment')"
+        db.execute(f"CREATE TABLE all_{short} (_moment int, {columns})")
+        db.execute(f"CREATE TABLE fed_{short} (_moment int, {columns}, _weight int)")
+        for view in (name, now_view(name)):
+            db.execute(f"CREATE VIEW {view} AS SELECT {shown} FROM all_{short} {here}")
         db.execute(f"CREATE VIEW {feed_view(name)} AS SELECT {shown}, _weight FROM fed_{short} {here}")
-        db.execute(f"CREATE VIEW {name} AS SELECT * FROM {now_view(name)}")
     for macro in MACROS:
         db.execute(macro)
     return db
 
 
 @cache
-def _load_pooled(seed: str, number: int) -> str:
-    name = f"{seed}/{number}"
-    _load(name, pool(int(seed), number))
-    return name
+def _load_pooled(seed: str, number: int) -> int:
+    return _load(pool(int(seed), number))
 
 
-def _load(name: str, given: History) -> None:
-    db = database()
-    for table, info in INFOS.items():
-        short = table.partition(".")[2]
-        _insert(db, f"all_{short}", name, [(b, row) for b, s in enumerate(given.states) for row in s.get(table, ())])
-        fed = [(b, (*row, w)) for b in range(len(given.states)) for row, w in given.feed(b, table)]
-        _insert(db, f"fed_{short}", name, fed)
-        assert info.name == table
+def _load(given: History) -> int:
+    """The first moment of a history; each batch is one later."""
+    db, first = database(), next(_MOMENTS) * _MOST_BATCHES
+    for table in INFOS:
+        short, batches = table.partition(".")[2], range(len(given.states))
+        _insert(db, f"all_{short}", [(first + b, *row) for b in batches for row in given.states[b].get(table, ())])
+        _insert(db, f"fed_{short}", [(first + b, *row, w) for b in batches for row, w in given.feed(b, table)])
+    return first
 
 
-def _insert(db: duckdb.DuckDBPyConnection, table: str, name: str, rows: Sequence[tuple[int, Row]]) -> None:
+def _insert(db: duckdb.DuckDBPyConnection, table: str, rows: Sequence[Row]) -> None:
     if rows:
-        values = ", ".join(f"('{name}', {batch}, {', '.join(map(_literal, row))})" for batch, row in rows)
+        values = ", ".join(f"({', '.join(map(_literal, row))})" for row in rows)
         db.execute(f"INSERT INTO {table} VALUES {values}")
 
 
@@ -159,7 +159,9 @@ class Kept(PlanExecutor):
         self._views: dict[str, str | None] = {}
 
     def view(self, name: str, sql: str | None) -> None:
-        if self._views.get(name) != sql:  # a view of a view stays right when what it reads is replaced
+        if name == "_lode_keys":  # asked for several times; the flows keep them as well
+            self.db.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {duck(sql or '')}")
+        elif self._views.get(name) != sql:  # a view of a view stays right when what it reads is replaced
             self.db.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {duck(sql or '')}")
             self._views[name] = sql
 
@@ -182,12 +184,10 @@ def ask(text: str) -> list[dict[str, Any]]:
 
 def check(case: Case, planner: Planner = analyse) -> Outcome:
     """Follow the inputs of a case by its plan and compare after every batch."""
-    db = database()
-    name = _place(case)
+    start = _place(case)
     try:
-        db.execute(f"SET VARIABLE h = '{name}'")
         try:
-            first = _true_rows(case, 0)
+            first = _true_rows(case, start)
         except duckdb.Error as error:
             return Outcome("skipped", detail=_first(error))
         try:
@@ -196,9 +196,9 @@ def check(case: Case, planner: Planner = analyse) -> Outcome:
             return _check_refused(case, planner, error)
         except Exception as error:
             return Outcome("crashed", detail=f"{type(error).__name__}: {_first(error)}")
-        return _follow(case, plan, first)
+        return _follow(case, plan, start, first)
     finally:
-        _forget(case, name)
+        _forget(case, start)
 
 
 def _check_refused(case: Case, planner: Planner, error: DeclarationError) -> Outcome:
@@ -208,13 +208,13 @@ def _check_refused(case: Case, planner: Planner, error: DeclarationError) -> Out
     return check(replace(case, force=None), planner)
 
 
-def _follow(case: Case, plan: GoldPlan, first: list[dict[str, Any]]) -> Outcome:
+def _follow(case: Case, plan: GoldPlan, start: int, first: list[dict[str, Any]]) -> Outcome:
     kept = Kept(plan, case.large)
     # A full refresh forgets what was, so its second batch shows all there is to see.
     batches = len(case.history.states) if plan.strategy != "full" else min(2, len(case.history.states))
     for batch in range(batches):
         try:
-            truth = first if batch == 0 else _true_rows(case, batch)
+            truth = first if batch == 0 else _true_rows(case, start + batch)
             if batch == 0:
                 kept.store(plan.full_sql)
             else:
@@ -230,24 +230,23 @@ def _follow(case: Case, plan: GoldPlan, first: list[dict[str, Any]]) -> Outcome:
     return Outcome("same", plan.strategy)
 
 
-def _true_rows(case: Case, batch: int) -> list[dict[str, Any]]:
-    database().execute(f"SET VARIABLE b = {batch}")
+def _true_rows(case: Case, moment: int) -> list[dict[str, Any]]:
+    database().execute(f"SET VARIABLE moment = {moment}")
     return ask(case.truth)
 
 
-def _place(case: Case) -> str:
+def _place(case: Case) -> int:
     if case.pooled is not None:
         return _load_pooled(case.seed.partition(":")[0], case.pooled)
-    _load("own", case.history)
-    return "own"
+    return _load(case.history)
 
 
-def _forget(case: Case, name: str) -> None:
-    if name == "own":
+def _forget(case: Case, start: int) -> None:
+    if case.pooled is None:
         for table in INFOS:
             short = table.partition(".")[2]
             for each in (f"all_{short}", f"fed_{short}"):
-                database().execute(f"DELETE FROM {each} WHERE _h = 'own'")
+                database().execute(f"DELETE FROM {each} WHERE _moment >= {start}")
 
 
 def _first(error: Exception) -> str:

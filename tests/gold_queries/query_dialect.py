@@ -36,13 +36,9 @@ _CALLS = {
     "try_avg": "avg",
     "try_sum": "sum",
     "date_add": "lode_date_add",
-    "to_json": "lode_to_json",
 }
 _COMPARE = frozenset(["=", "<", ">", "<=>", "<>", "!=", "<=", ">=", "==", "is", "in", "like", "between"])
-MACROS = (
-    "CREATE MACRO lode_date_add(d, n) AS CAST(CAST(d AS DATE) + n AS DATE)",
-    "CREATE MACRO lode_to_json(x) AS CAST(to_json(x) AS VARCHAR)",
-)
+MACROS = ("CREATE MACRO lode_date_add(d, n) AS CAST(CAST(d AS DATE) + n AS DATE)",)
 
 
 class Untranslatable(Exception):
@@ -142,6 +138,14 @@ def _named_struct(arguments: list[str]) -> str:
     return "{" + ", ".join(f"{name}: {value}" for name, value in pairs) + "}"
 
 
+def _to_json(arguments: list[str]) -> str:
+    """To DuckDB two structs of the same value are one expression, whatever their field is called: it has to be told the
+    name as a value."""
+    named = re.fullmatch(r"\{('\w+'): (.*)\}", arguments[0], re.DOTALL)
+    made = f"json_object({named[1]}, {named[2]})" if named else f"to_json({arguments[0]})"
+    return f"CAST({made} AS VARCHAR)"
+
+
 def _struct(arguments: list[str]) -> str:
     pairs = []
     for number, argument in enumerate(arguments, 1):
@@ -159,5 +163,6 @@ _SPECIAL: dict[str, Callable[[list[str]], str]] = {
     ),
     "named_struct": _named_struct,
     "struct": _struct,
+    "to_json": _to_json,
     "stack": lambda arguments: f"unnest(list_value({', '.join(arguments[1:])}))",
 }

@@ -148,7 +148,7 @@ class Expressions:
             return Op("str", "cast({0} AS string)", (self.integer(columns, depth - 1),))
         if number == 7:
             field = self.chance.choice(("City", "zone", "Cat"))
-            duck = f"CAST(to_json({{{{'{field}': {{0}}}}}}) AS VARCHAR)"
+            duck = f"CAST(json_object('{field}', {{0}}) AS VARCHAR)"
             return Op("str", f"to_json(named_struct('{field}', {{0}}))", (one,), duck=duck)
         return Op("str", "substr({0}, 1, 2)", (one,))
 
@@ -333,7 +333,9 @@ class Expressions:
 
     def generator(self, columns: Columns) -> Expr:
         args = (self._column("int", columns), self._column("int", columns))
-        text = self.chance.choice(("explode(array({0}, {1}))", "stack(2, {0}, {1})"))
+        # Spark's stack takes values of one type: ours are of several widths.
+        wide = "stack(2, cast({0} AS bigint), cast({1} AS bigint))"
+        text = self.chance.choice(("explode(array({0}, {1}))", wide))
         return Op("int", text, args, duck="unnest(list_value({0}, {1}))")
 
 

@@ -51,7 +51,8 @@ def encoder(form: Format, registry: str | None, topic: str) -> Encode:
 
 def open_serialiser(form: Format, registry: str, subject: str) -> Serialiser:
     """What writes records of the event; its schema is checked and registered now."""
-    from lodestream.sources.codecs import AvroSerialiser, ProtobufSerialiser
+    from lodestream.sources.codecs.avro.serialise import AvroSerialiser
+    from lodestream.sources.codecs.protobuf.serialise import ProtobufSerialiser
 
     if form == "avro":
         return AvroSerialiser(registry, subject, (_SCHEMAS / "trip_event.avsc").read_text())

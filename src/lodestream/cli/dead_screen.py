@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
+from lodestream.clock import utc
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -40,7 +42,7 @@ def letters_text(found: Letters) -> Text:
 
 
 def _letter_line(one: Letter) -> Text:
-    when = one.dead_at.astimezone().strftime("%m-%d %H:%M:%S")
+    when = utc(one.dead_at)
     batch = "" if one.batch is None else f"batch {one.batch:,}"
     told = "; ".join(filter(None, (_beyond(reason, one.group) for reason in one.reasons)))
     line = Text(one.letter[:_ID], style="not bold")
@@ -76,12 +78,12 @@ def nothing_to_replay(pending: int) -> str:
 
 def letter_text(one: Letter) -> Text:
     text = Text(f"letter {one.letter}", style="bold").append(f" {one.state}", style=f"not bold {_STYLES[one.state]}")
-    lines = [("from", one.place), ("batch", f"{one.batch} of run {one.run}"), ("dead at", one.dead_at.isoformat())]
+    lines = [("from", one.place), ("batch", f"{one.batch} of run {one.run}"), ("dead at", utc(one.dead_at))]
     if one.contract:
         lines.append(("contract", one.contract))
     if one.decided_at:
         by = f" by batch {one.decided_by}" if one.decided_by else ""
-        lines.append((one.state, f"{one.decided_at.isoformat()}{by}{f': {one.note}' if one.note else ''}"))
+        lines.append((one.state, f"{utc(one.decided_at)}{by}{f': {one.note}' if one.note else ''}"))
     lines += [("reason", reason) for reason in one.reasons]
     lines += [(f"header {key}", _bytes(value)) for key, value in one.headers]
     lines += [("key", _bytes(one.key))] if one.key is not None else []

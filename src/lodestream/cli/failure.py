@@ -30,7 +30,7 @@ def show_error(error: LodeError, *, json: bool) -> int:
 
 
 def error_text(error: LodeError) -> Text:
-    """STYLE of every error. What comes before the last line of a long `what` is the user's own traceback."""
+    """How every error looks. What comes before the last line of a long `what` is the user's own traceback."""
     *before, what = error.what.rstrip().split("\n") if _ends_with_summary(error) else [error.what]
     text = Text("\n".join([*before, ""]) if before else "")
     text.append(type(error).__name__, style="bold red").append(f": {what}")

@@ -28,9 +28,25 @@ def keep_library_logs(config: Config, *, events_shown: bool) -> None:
             logger.removeHandler(handler)
         logger.addHandler(_handler(file))
         logger.propagate = False
+    _keep_from_root(_handler(file))
     if events_shown:
         logging.getLogger(_EVENTS).addHandler(logging.NullHandler())
         logging.getLogger(_EVENTS).propagate = False
+
+
+def _keep_from_root(handler: logging.Handler) -> None:
+    """Py4J reports a lost connection to the root logger itself, as if the program had said it."""
+
+    def elsewhere(record: logging.LogRecord) -> bool:
+        if Path(record.pathname).parent.name != "py4j":
+            return True
+        handler.handle(record)
+        return False
+
+    root = logging.getLogger()
+    root.addFilter(elsewhere)  # a logger's filter sees what is logged to that logger alone
+    if not root.handlers and logging.lastResort:
+        root.addHandler(logging.lastResort)  # or the first such record would set up a format for everybody's
 
 
 def _handler(file: Path) -> logging.Handler:

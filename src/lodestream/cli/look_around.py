@@ -15,7 +15,7 @@ from rich.text import Text
 from lodestream.cli.screen import short_path
 
 if TYPE_CHECKING:
-    from lodestream.engine import Project
+    from lodestream.planning.project import Project
 
 _PYICEBERG = (
     "from pyiceberg.catalog import load_catalog as c; "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from io import TextIOWrapper
 from typing import NoReturn
 
 import click
@@ -61,6 +62,10 @@ for _command in (init, plan, run, flow, status, events, changes, verify, dead, b
 
 def main() -> NoReturn:
     """The entry point of the installed command."""
+    for stream in (sys.stdout, sys.stderr):
+        # What a broken event holds must be shown, even where no encoding has a character for it.
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(run_command(sys.argv[1:]))
 
 

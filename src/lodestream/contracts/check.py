@@ -15,8 +15,14 @@ from lodestream.contracts.moments import TEMPORAL
 from lodestream.contracts.types import Type, parse_type
 
 # Beside the first two stand the columns that a batch carries while it is judged: one of them would be overwritten.
-_RESERVED = re.compile(r"_(lode|weight)($|_)|_(batch|error|reasons|filtered|warned)$", re.I)
-OURS = "names of the form _lode... and _weight..., _batch, _error, _reasons, _filtered and _warned are ours"
+# Iceberg adds the last five to every table that is read: one of the same name would be taken for where a row lies.
+_RESERVED = re.compile(
+    r"_(lode|weight)($|_)|_(batch|error|reasons|filtered|warned|file|pos|deleted|spec_id|partition)$", re.I
+)
+OURS = (
+    "names of the form _lode... and _weight..., _batch, _error, _reasons, _filtered and _warned are ours; "
+    "_file, _pos, _deleted, _spec_id and _partition are Iceberg's"
+)
 
 
 def check(contract: Contract) -> list[Problem]:

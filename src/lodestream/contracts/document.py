@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from lodestream.contracts.file_text import file_text
 from lodestream.errors import ContractError
 
 _BIGGEST = 2_000_000
@@ -109,16 +110,14 @@ def nearest(name: str, known: Collection[str]) -> str:
     return f"did you mean {lowered[close[0]]}?" if close else f"use one of {', '.join(sorted(known))}"
 
 
-def open_document(file: Path, problems: list[Problem]) -> Place | None:
-    """The root of a YAML file, or None with the reason among the problems."""
+def read_document(file: Path, subject: str) -> str:
+    """The text of a file, or ContractError when it has none."""
     try:
-        text = file.read_text(encoding="utf-8")
+        return file_text(file)
     except OSError as failure:
         raise ContractError(f"contract {file} cannot be read", why=str(failure.strerror)) from failure
-    except UnicodeDecodeError:
-        problems.append(Problem("the file is not UTF-8 text", fix="save it as UTF-8"))
-        return None
-    return parse_document(text, problems)
+    except UnicodeDecodeError as failure:
+        raise refuse([Problem("the file is not UTF-8 text", fix="save it as UTF-8")], subject) from failure
 
 
 def parse_document(text: str, problems: list[Problem]) -> Place | None:

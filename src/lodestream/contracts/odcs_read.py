@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from lodestream.config.duration import parse_duration
 from lodestream.contracts import odcs_terms as terms
 from lodestream.contracts.check import check
-from lodestream.contracts.document import Place, Problem, nearest, open_document, parse_document, refuse
+from lodestream.contracts.document import Place, Problem, nearest, parse_document, read_document, refuse
 from lodestream.contracts.model import Contract, Threshold
 from lodestream.contracts.odcs_fields import Found, read_custom, read_properties
 from lodestream.contracts.odcs_rules import Quality, read_quality
@@ -22,16 +24,25 @@ _FRESHNESS = ("freshness", "latency", "ly")
 def load_contract(path: Path | str, dataset: str | None = None) -> Contract:
     """The contract in a file; `dataset` chooses among several schema objects. Raises ContractError."""
     file = Path(path)
-    problems: list[Problem] = []
-    root = open_document(file, problems)
-    return _finish(_contract(root, dataset, file) if root else None, problems, str(path))
+    return _read(read_document(file, str(path)), dataset, str(path), file)
 
 
 def parse_contract(text: str, dataset: str | None = None, *, subject: str = "contract") -> Contract:
     """The contract in a YAML text; `subject` stands in messages where the file name would."""
+    return _read(text, dataset, subject, None)
+
+
+@lru_cache(maxsize=256)  # one plan asks for each contract a dozen times
+def _read(text: str, dataset: str | None, subject: str, file: Path | None) -> Contract:
+    contract, problems = _parsed(text, dataset)
+    return _finish(replace(contract, file=file) if contract is not None else None, list(problems), subject)
+
+
+@lru_cache(maxsize=256)
+def _parsed(text: str, dataset: str | None) -> tuple[Contract | None, tuple[Problem, ...]]:
     problems: list[Problem] = []
     root = parse_document(text, problems)
-    return _finish(_contract(root, dataset, None) if root else None, problems, subject)
+    return _contract(root, dataset) if root else None, tuple(problems)
 
 
 def _finish(contract: Contract | None, problems: list[Problem], subject: str) -> Contract:
@@ -42,7 +53,7 @@ def _finish(contract: Contract | None, problems: list[Problem], subject: str) ->
     return contract
 
 
-def _contract(root: Place, dataset: str | None, file: Path | None) -> Contract | None:
+def _contract(root: Place, dataset: str | None) -> Contract | None:
     entries = root.entries("the contract", terms.ROOT)
     if not entries:
         return None
@@ -85,7 +96,6 @@ def _contract(root: Place, dataset: str | None, file: Path | None) -> Contract |
         freshness=freshness,
         limit=_limit(own.get("lode.limit")),
         extras=extras | {key: value for key, value in sections.items() if value},
-        file=file,
     )
 
 

@@ -24,8 +24,10 @@ def bent_values(old: Field, new: Field) -> Iterator[tuple[str, str]]:
         ("zone", _zone(old), _zone(new)),
         ("epoch", old.reading.epoch, new.reading.epoch),
     ):
-        if before != after and before is not None:
-            yield kind, _bent(kind, before, after)
+        # A column that begins to show UTC because counts are read now has one change, not two.
+        implied = kind == "zone" and before is None and new.reading.zone is None
+        if before != after and not implied:
+            yield kind, _bent(kind, before or "none", after or "none")
     # Without a format, ISO 8601 is read: 2024-01-02 is another day under yyyy-dd-MM.
     if old.reading.format != new.reading.format:
         yield "format", _bent("format", old.reading.format or "ISO 8601", new.reading.format or "ISO 8601")

@@ -43,14 +43,23 @@ def unexpected(table: str, batch: int, rows: int, reason: str, broken: int) -> C
 
 
 def unloadable(
-    table: str, contract: Contract | None, file: str, rows: int, refused: int, reasons: Mapping[str, int]
+    table: str,
+    contract: Contract | None,
+    file: str,
+    rows: int,
+    refused: int,
+    reasons: Mapping[str, int],
+    where: Mapping[str, str],
 ) -> ContractViolation:
-    """The error for a reference file that breaks its contract, or has two rows for one key."""
-    said = ", ".join(_said(reason, count) for reason, count in reasons.items())
+    """The error for a reference file that breaks its contract, or has two rows for one key.
+
+    `where` says for a reason on which line of the file it is met.
+    """
+    said = ", ".join(_said(reason, count, where.get(reason)) for reason, count in reasons.items())
     return ContractViolation(
         f"{table} refused {refused:,} of {rows:,} rows of {file}",
-        why=_why(reasons, contract) if contract else f"{said}; the table declares it",
-        fix=f"correct {file}; readers still see the rows before",
+        why=_why(reasons, contract, where) if contract else f"{said}; the table declares it",
+        fix=f"correct {file}; readers still see the rows before, and the next good version is taken by itself",
         table=table,
         rows=rows,
         refused=refused,
@@ -65,16 +74,16 @@ def _share(percent: float) -> str:
     return f"{percent:.2g}"
 
 
-def _why(reasons: Mapping[str, int], contract: Contract) -> str:
+def _why(reasons: Mapping[str, int], contract: Contract, where: Mapping[str, str] | None = None) -> str:
     ordered = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
-    said = [_said(reason, count) for reason, count in ordered[:_MOST]]
+    said = [_said(reason, count, (where or {}).get(reason)) for reason, count in ordered[:_MOST]]
     more = f" and {len(ordered) - _MOST} more" if len(ordered) > _MOST else ""
     verb = "requires it" if len(ordered) == 1 else "requires otherwise"
     return f"{', '.join(said)}{more}; contract {contract.title} {verb}"
 
 
-def _said(reason: str, count: int) -> str:
-    rows = f"{count:,} row{'' if count == 1 else 's'}"
+def _said(reason: str, count: int, where: str | None = None) -> str:
+    rows = f"{count:,} row{'' if count == 1 else 's'}{f' ({where})' if where else ''}"
     if reason.startswith(("rule: ", "expect: ")):
         return f"{reason.partition(': ')[2]!r} does not hold in {rows}"
     return f"{rows} came too late" if reason == "late" else f"{reason} in {rows}"

@@ -14,8 +14,9 @@ from pyspark.sql import SparkSession
 
 from lodestream.demo.folder import DemoFolder
 from lodestream.demo.generator import Generator
-from lodestream.engine import Project, RunEnd, Status, open_project, run_pipeline
-from lodestream.observe.events import Event
+from lodestream.engine import RunEnd, Status, run_pipeline
+from lodestream.observe import BatchPublished, Listener, only
+from lodestream.planning.project import Project, open_project
 from lodestream.runtime.broker import BrokerInfo, start_broker, stop_broker
 from lodestream.runtime.jars import ensure_jars
 from lodestream.runtime.lock import Group
@@ -86,15 +87,15 @@ class Demo:
             finally:
                 stop_broker(project.config)
 
-    def run(self, *, once: bool, on_event: Callable[[Event], None], stop: threading.Event) -> RunEnd:
-        """Run the pipeline; `on_event` hears of each event."""
+    def run(self, *, once: bool, listener: Listener, stop: threading.Event) -> RunEnd:
+        """Run the pipeline; `listener` hears of each event."""
 
-        def hear(event: Event) -> None:
-            if event.name == "batch.published" and event.table == GOLD:
+        def note_gold(event: BatchPublished) -> None:
+            if event.table == GOLD:
                 self.seconds.first_gold = self.seconds.first_gold or self.seconds.since()
-            on_event(event)
 
-        end = run_pipeline(self.project, once=once, on_event=hear, stop=stop, spark=self.spark)
+        listeners = (only(note_gold, BatchPublished), listener)
+        end = run_pipeline(self.project, once=once, listeners=listeners, stop=stop, spark=self.spark)
         self.seconds.total = self.seconds.since()
         return end
 

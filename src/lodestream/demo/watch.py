@@ -12,7 +12,7 @@ from typing import Any
 from lodestream.demo.show import GOLD, Demo
 from lodestream.engine import Status, read_status
 from lodestream.errors import LodeError
-from lodestream.observe.events import Event
+from lodestream.observe import BatchPublished
 from lodestream.tables.inspect import Inspector
 
 GOLD_COLUMNS = (
@@ -39,7 +39,7 @@ class Sight:
 
 
 class Watch:
-    """Looks once a second while the block runs. `hear` takes the engine's events."""
+    """Looks once a second while the block runs. `hear` takes the batches of the run."""
 
     def __init__(self, demo: Demo) -> None:
         self.sight = Sight()
@@ -60,10 +60,10 @@ class Watch:
         self._over.set()
         self._thread.join()
 
-    def hear(self, event: Event) -> None:
-        if event.name == "batch.published" and event.table:
+    def hear(self, event: BatchPublished) -> None:
+        if event.table:
             with self._lock:
-                self._published[event.table].append((event.time, int(event.fields["rows"].get("out", 0))))
+                self._published[event.table].append((event.time, event.rows.get("out", 0)))
 
     def rate(self, table: str) -> float:
         """Rows a second over the last seconds."""

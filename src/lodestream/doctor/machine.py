@@ -10,6 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from lodestream.clock import utc
 from lodestream.config import Config
 from lodestream.doctor.check import Check
 from lodestream.runtime.cache import cache_dir
@@ -79,7 +80,7 @@ def clock(config: Config) -> Check:
     off = _file_system_time(_existing(config.state_dir)) - time.time()
     if abs(off) > _CLOCK_SECONDS:
         return Check("clock", "warning", f"the file system's clock is {off:+.1f} s off this machine's", fix)
-    return Check("clock", "ok", f"{time.strftime('%Y-%m-%d %H:%M:%S %Z')}, steady, agrees with the file system")
+    return Check("clock", "ok", f"{utc(time.time())}, steady, agrees with the file system")
 
 
 def _file_system_time(folder: Path) -> float:

@@ -1,4 +1,4 @@
-"""Plan, run, wake, size batches, supervise: the rooms wired together.
+"""Run, wake, size batches, supervise: the rooms wired together.
 
 Names are imported when first used: `lode status` must not wait for Spark's modules.
 """
@@ -10,18 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lodestream.engine.dead import dead_letters, discard_dead, replay_dead
-    from lodestream.engine.plan import Plan, PlannedTable, make_plan
-    from lodestream.engine.project import Project, open_project
     from lodestream.engine.run import RunEnd, run_pipeline
     from lodestream.engine.status import Status, TableStatus, read_status
     from lodestream.engine.verify import verify_tables
 
 _HOMES = {
-    "Plan": "plan",
-    "PlannedTable": "plan",
-    "make_plan": "plan",
-    "Project": "project",
-    "open_project": "project",
     "RunEnd": "run",
     "run_pipeline": "run",
     "Status": "status",
@@ -34,16 +27,11 @@ _HOMES = {
 }
 
 __all__ = [
-    "Plan",
-    "PlannedTable",
-    "Project",
     "RunEnd",
     "Status",
     "TableStatus",
     "dead_letters",
     "discard_dead",
-    "make_plan",
-    "open_project",
     "read_status",
     "replay_dead",
     "run_pipeline",

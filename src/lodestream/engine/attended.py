@@ -10,11 +10,11 @@ from lodestream.engine.definitions import DefinitionWatch
 from lodestream.engine.driver import Driver
 from lodestream.engine.flow_control import FlowDesk
 from lodestream.engine.input_watch import LOOK_SECONDS, InputWatch, Keeper
-from lodestream.engine.project import Project
 from lodestream.engine.run_lease import RunLease
 from lodestream.engine.runner import Runner
-from lodestream.observe.events import EventLog
+from lodestream.observe import EventLog
 from lodestream.pipeline import Graph
+from lodestream.planning.project import Project
 from lodestream.tables.feed import feed_of
 from lodestream.tables.heads import heads_of
 from lodestream.tables.lease import RENEW_SECONDS
@@ -34,12 +34,14 @@ class Attended:
         events: EventLog,
         *,
         once: bool,
+        definitions: DefinitionWatch | None = None,
     ) -> None:
+        """`definitions` knows the files as they were loaded; without it, they are taken as they are now."""
         watch = InputWatch(heads_of(project.config), _inputs(graph), _keepers(runners))
-        definitions = DefinitionWatch(project)
+        edits = definitions or DefinitionWatch(project)
         flows = FlowDesk(run, runners, driver)
         self._desk = ControlDesk(project.config.state_dir, run, graph.names, flows.answer)
-        duties = [Duty("control", 0.2, self._desk.attend), Duty("files", 1.0, lambda: definitions.look(events))]
+        duties = [Duty("control", 0.2, self._desk.attend), Duty("files", 1.0, lambda: edits.look(events))]
         if not once:
             duties.append(Duty("inputs", LOOK_SECONDS, lambda: driver.wake(watch.look())))
         # Apart from the others: a catalog may keep one waiting for as long as it likes.

@@ -9,10 +9,10 @@ from pathlib import Path
 from pyspark.errors import PySparkException
 
 from lodestream.config import nearest
-from lodestream.engine.checks import place_of
-from lodestream.errors import LodeError, UserCodeError
+from lodestream.errors import DeclarationError, LodeError, UserCodeError
 from lodestream.pipeline import Finding, Location, Table
-from lodestream.pipeline.query_check import near_function
+from lodestream.pipeline.query_check import judged_names, near_function
+from lodestream.planning.checks import place_of
 
 _PLACE = re.compile(r"line (\d+),? pos(?:ition)? (\d+)", re.IGNORECASE)
 _NAMED = re.compile(r"`((?:[^`]|``)*)`")
@@ -34,7 +34,9 @@ def blamed(table: Table, error: Exception) -> Finding:
         return _of_spark(table, spark)
     if isinstance(error, LodeError) and error.__cause__ is None:
         message = error.what if table.name in error.what else f"{table.name}: {error.what}"
-        return Finding("error", table.name, message, error.why or "", error.fix or "", table.location)
+        # What is refused of a query stands in its file, as it does without Spark.
+        place = place_of(table, 1) if isinstance(error, DeclarationError) else table.location
+        return Finding("error", table.name, message, error.why or "", error.fix or "", place)
     if not isinstance(error, LodeError):
         said = " ".join((str(error).strip() or type(error).__name__).splitlines()[0].split())[:300]
         why = "Spark refuses it over empty tables, as a run would"
@@ -73,7 +75,7 @@ def _spark_error(error: BaseException | None) -> PySparkException | None:
 
 def _of_spark(table: Table, error: PySparkException) -> Finding:
     facts = {key: str(value) for key, value in (error.getMessageParameters() or {}).items()}
-    message, why, fix = _explained(_condition(error), facts, _first_sentence(error))
+    message, why, fix = _explained(_condition(error), facts, _first_sentence(error), table.sql or "")
     place = _query_line(table, error, facts) if table.sql is not None else _raised_at(table, error)
     return Finding("error", table.name, f"{table.name}: {message}", why, fix, place)
 
@@ -82,11 +84,14 @@ def _condition(error: PySparkException) -> str:
     return str(error.getCondition() or "")
 
 
-def _explained(condition: str, facts: dict[str, str], sentence: str) -> tuple[str, str, str]:
+def _explained(condition: str, facts: dict[str, str], sentence: str, sql: str = "") -> tuple[str, str, str]:
     if condition.startswith(("UNRESOLVED_COLUMN", "UNRESOLVED_FIELD")):
         name = _plain(facts.get("objectName") or facts.get("fieldName", ""))
         offered = [_plain(one) for one in facts.get("proposal", "").split(", ") if one]
         short = [one.rpartition(".")[2] for one in offered]
+        if sql and name.rpartition(".")[2].lower() in judged_names(sql):
+            fix = f"add it to GROUP BY, take an aggregate of it such as max({name}), or choose rows before: WHERE"
+            return f"HAVING names {name}, which is no column of the groups", f"they have {', '.join(short)}", fix
         close = nearest(name.rpartition(".")[2], short)
         why = f"the nearest are {', '.join(short)}" if short else "its inputs have no column that is like it"
         return f"{name} is no column of its inputs", why, f"did you mean {close}?" if close else "correct the name"

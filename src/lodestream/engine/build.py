@@ -7,45 +7,40 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 
 from lodestream.config import Config
 from lodestream.contracts import Contract
 from lodestream.engine.contract_watch import ContractEdits, contract_files
-from lodestream.engine.diamonds import ways_of
-from lodestream.engine.keyed import keyed, leader, row_keys
-from lodestream.engine.plan import append_only
-from lodestream.engine.project import Project, contract_of
-from lodestream.engine.promises import refusal
-from lodestream.engine.unfit import unfit
 from lodestream.errors import DeclarationError
 from lodestream.flows.agreement import Agreement
-from lodestream.flows.bronze import BronzeFlow
+from lodestream.flows.assemblies.bronze import bronze_flow
+from lodestream.flows.assemblies.contracts import Agreed
+from lodestream.flows.assemblies.gold import KeptGold, gold_table
+from lodestream.flows.assemblies.keyed import derived_table, history_table, keyed_table
+from lodestream.flows.assemblies.pulled import pulled_flow
+from lodestream.flows.assemblies.reference import reference_flow
+from lodestream.flows.assemblies.silver import silver_table
+from lodestream.flows.assemblies.silver_table import SilverTable
+from lodestream.flows.code.declared import DeclaredInputs, Decoder
 from lodestream.flows.flow import Flow
-from lodestream.flows.gold.flow import GoldFlow, GoldInput
-from lodestream.flows.keyed.derived import DerivedFlow
-from lodestream.flows.keyed.flow import KeyedFlow
-from lodestream.flows.keyed.history import HistoryFlow
+from lodestream.flows.gold.table import GoldInput
 from lodestream.flows.promise import Promise
-from lodestream.flows.reference.flow import ReferenceFlow
-from lodestream.flows.silver.declared import Decoder
-from lodestream.flows.silver.flow import SilverFlow
-from lodestream.flows.stream import StreamFlow
 from lodestream.flows.tuning import SMALL_BATCHES
-from lodestream.pipeline import Files, Kafka, Stream, Table, parse_partition
-from lodestream.sources.changes import KeyedChanges, KeyedWhole
+from lodestream.pipeline import Table, parse_partition
+from lodestream.planning.diamonds import ways_of
+from lodestream.planning.keyed import keyed, leader, row_keys
+from lodestream.planning.plan import append_only
+from lodestream.planning.project import Project, contract_of
+from lodestream.planning.reader_promises import refusal
+from lodestream.planning.unfit import unfit
 from lodestream.sources.codecs import codec_for, decode_frame
 from lodestream.sources.codecs.required import Required
-from lodestream.sources.file_rows import BRONZE_DDL as FILES_DDL
-from lodestream.sources.files import FilesSource, bronze_files
-from lodestream.sources.kafka import BRONZE_DDL, KafkaSource
-from lodestream.sources.kafka_admin import KafkaAdmin
-from lodestream.sources.kafka_settings import java_settings, native_settings
-from lodestream.sources.reference import ReferenceFile
-from lodestream.sources.source import Source
-from lodestream.sources.stream import StreamSource
-from lodestream.sources.table import AppendedRows, TableInput, WholeTable
+from lodestream.sources.kinds import Opening, kind_of
+from lodestream.sources.reference.file import ReferenceFile
+from lodestream.sources.table import AppendedRows, KeyedChanges, KeyedWhole, TableInput, WholeTable
 from lodestream.tables.lake import Lake
 
 
@@ -55,7 +50,7 @@ def new_run() -> str:
 
 
 class Builder:
-    """Makes the flows of one run; flows that talk to the same cluster share one connection."""
+    """Makes the flows of one run."""
 
     def __init__(self, project: Project, spark: SparkSession, run: str, bootstrap: str) -> None:
         self._project = project
@@ -63,7 +58,7 @@ class Builder:
         self._spark = spark
         self._run = run
         self._bootstrap = bootstrap
-        self._admins: dict[str, KafkaAdmin] = {}
+        self._shared: dict[Any, Any] = {}
         self._sessions: dict[str, SparkSession] = {}
 
     def flow(self, table: Table, *, beside: str = "") -> Flow:
@@ -71,9 +66,20 @@ class Builder:
 
         `beside` names what reads the table while its flow goes on: one reader at a time.
         """
-        flow = self._flow(table, self._session(beside or table.name))
-        flow.promise = self._promise(table)
-        return flow
+        lake = self._lake(table, beside)
+        if table.kind == "reference":
+            return self._reference(lake, table)
+        if table.tier == "bronze":
+            return self._bronze(lake, table)
+        return self._silver(lake, table).flow if table.tier == "silver" else self._gold(lake, table).flow
+
+    def silver(self, table: Table) -> SilverTable:
+        """A Silver table and what guests need of it."""
+        return self._silver(self._lake(table, ""), table)
+
+    def gold(self, table: Table, *, beside: str = "") -> KeptGold:
+        """A Gold table and how it is kept."""
+        return self._gold(self._lake(table, beside), table)
 
     def feeds(self, name: str) -> bool:
         """Whether readers of a table follow a change feed beside it."""
@@ -91,64 +97,49 @@ class Builder:
             session.conf.set(key, self._spark.conf.get(key) or "")
         return session
 
-    def _flow(self, table: Table, session: SparkSession) -> Flow:
-        lake = Lake(session, self._config.catalog.name)
-        if table.kind == "reference":
-            return self._reference(lake, table)
-        if table.tier == "bronze":
-            return self._bronze(lake, table)
-        if table.tier == "silver":
-            return self._silver(lake, table)
-        return self._gold(lake, table)
+    def _lake(self, table: Table, beside: str) -> Lake:
+        return Lake(self._session(beside or table.name), self._config.catalog.name)
 
     def _bronze(self, lake: Lake, table: Table) -> Flow:
-        if isinstance(table.source, Kafka):
-            return BronzeFlow(lake, table, self._run, self._kafka(lake, table, table.source), BRONZE_DDL)
-        if isinstance(table.source, Files):
-            read = partial(bronze_files, lake, table.name, table.source)
-            files = FilesSource(lake.spark, table.source, read)
-            return BronzeFlow(lake, table, self._run, files, FILES_DDL)
-        if isinstance(table.source, Stream):
-            scratch = self._config.state_dir / "tmp"
-            return StreamFlow(lake, table, self._run, StreamSource(lake.spark, table.source, scratch))
-        raise DeclarationError(f"{table.name} names no source")
-
-    def _kafka(self, lake: Lake, table: Table, declared: Kafka) -> Source:
-        bootstrap = declared.bootstrap or self._bootstrap
-        options = {**self._config.kafka.options, **declared.options}
-        if bootstrap not in self._admins:
-            self._admins[bootstrap] = KafkaAdmin(bootstrap, native_settings(options))
-        group = f"lode-{self._project.pipeline.name}-{table.name}"
-        return KafkaSource(lake.spark, declared, self._admins[bootstrap], java_settings(bootstrap, options), group)
+        declared = table.source
+        if declared is None:
+            raise DeclarationError(f"{table.name} names no source")
+        kind = kind_of(declared)
+        opening = Opening(lake, table.name, self._project.pipeline.name, self._config, self._bootstrap, self._shared)
+        if kind.pull is not None:
+            return pulled_flow(lake, table, self._run, kind.pull(declared, opening))
+        if kind.open is None or declared.ddl is None:
+            raise DeclarationError(f"{table.name} cannot be read", why=f"{declared.describe()} says no columns")
+        return bronze_flow(lake, table, self._run, kind.open(declared, opening), declared.ddl)
 
     def _reference(self, lake: Lake, table: Table) -> Flow:
         self._enforceable(table)
         contract = contract_of(table)
-        if not isinstance(table.source, Files):
+        if table.reference is None:
             raise DeclarationError(f"{table.name} names no file")
-        source = ReferenceFile(lake.spark, table.source, contract.ddl() if contract else None, table.sequence_by)
-        return ReferenceFlow(lake, table, self._run, source, contract)
+        source = ReferenceFile(lake.spark, table.reference, contract.ddl() if contract else None, table.sequence_by)
+        return reference_flow(lake, table, self._run, source, contract, self._promise(table))
 
-    def _silver(self, lake: Lake, table: Table) -> Flow:
+    def _silver(self, lake: Lake, table: Table) -> SilverTable:
         graph = self._project.graph
         self._enforceable(table)
         lookups = graph.lookups(table.name)
         inputs = graph.inputs(table.name)
-        sources = [self._table_input(lake, name, whole=name in lookups) for name in inputs]
-        if leader(graph, table):
+        sources = {name: self._table_input(lake, name, whole=name in lookups) for name in inputs}
+        leading = leader(graph, table)
+        if leading:
             table = replace(table, keys=row_keys(graph, table.name))
-        return self._silver_kind(table)(
-            lake,
-            table,
-            self._run,
-            sources,
-            inputs=inputs,
-            lookups=lookups,
-            corrected=graph.corrections(table.name),
-            contract=contract_of(table),
-            decode=self._decoder(table),
-            edits=self._edits(table),
+        declared = DeclaredInputs(
+            tuple(sources.values()), tuple(inputs), frozenset(lookups), frozenset(graph.corrections(table.name))
         )
+        agreed = Agreed(declared, contract_of(table), self._decoder(table), self._promise(table), self._edits(table))
+        if not keyed(graph, table.name):
+            return silver_table(lake, table, self._run, agreed)
+        if leading:
+            follows = next(one for one in sources.values() if isinstance(one, KeyedChanges))
+            return derived_table(lake, table, self._run, agreed, follows)
+        made = history_table if table.history else keyed_table
+        return made(lake, table, self._run, agreed)
 
     def _edits(self, table: Table) -> ContractEdits | None:
         files = contract_files(table)
@@ -167,14 +158,6 @@ class Builder:
         contract = contract_of(table)
         return Promise(contract, partial(refusal, self._project.graph, table, contract)) if contract else None
 
-    def _silver_kind(self, table: Table) -> type[SilverFlow]:
-        graph = self._project.graph
-        if not keyed(graph, table.name):
-            return SilverFlow
-        if leader(graph, table):
-            return DerivedFlow
-        return HistoryFlow if table.history else KeyedFlow
-
     def _table_input(self, lake: Lake, name: str, *, whole: bool) -> TableInput:
         if keyed(self._project.graph, name):
             return KeyedWhole(lake, name) if whole else KeyedChanges(lake, name)
@@ -189,17 +172,18 @@ class Builder:
         required = Required.of(table.decode, folder, table.delete_when)
         return partial(decode_frame, codec=codec, required=required)
 
-    def _gold(self, lake: Lake, table: Table) -> Flow:
+    def _gold(self, lake: Lake, table: Table) -> KeptGold:
         self._enforceable(table)
         graph = self._project.graph
         inputs = [self._gold_input(lake, table, name) for name in graph.inputs(table.name)]
         ways = ways_of(graph, table.name)
-        return GoldFlow(
+        return gold_table(
             lake,
             table,
             self._run,
             inputs,
             contract=contract_of(table),
+            promise=self._promise(table),
             agreement=Agreement(lake, ways) if ways.diamond or ways.leaders else None,
         )
 

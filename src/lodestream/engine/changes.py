@@ -9,14 +9,13 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
-from lodestream.engine.keyed import keyed
-from lodestream.engine.project import Project
-from lodestream.errors import ConfigError, SourceRewritten
-from lodestream.recovery.choice import parse_moment
+from lodestream.errors import ConfigError
+from lodestream.planning.keyed import keyed
+from lodestream.planning.project import Project
+from lodestream.recovery.choice import parse_moment, refuse_ambiguous
 from lodestream.tables.feed import feed_of, position_in
 from lodestream.tables.inspect import Inspector, TableView
-from lodestream.tables.row_changes import changed_rows
-from lodestream.tables.snapshot import Snapshot
+from lodestream.tables.later_changes import Place, changes_in, later_snapshots, reachable
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +66,12 @@ def read_changes(project: Project, name: str, *, since: str | None = None, limit
 
 
 def stream_changes(project: Project, name: str, *, since: str | None = None) -> ChangeStream:
+    if since is not None:
+        refuse_ambiguous(since)
     (table,) = project.graph.select([name]).names[:1]
+    declared = project.graph[table]
+    if declared.problem is not None and declared.tier == "silver":
+        raise declared.problem  # whether it has a feed depends on what it reads
     feed = feed_of(table) if keyed(project.graph, table) else table
     inspector = Inspector(project.config)
     view = inspector.look(feed)
@@ -75,61 +79,30 @@ def stream_changes(project: Project, name: str, *, since: str | None = None) -> 
     if view is None or head is None:
         return ChangeStream(table, feed, iter(()), None)
     place = _start(view, inspector.look(table), since)
-    return ChangeStream(table, feed, _rows(view, _later(view, place), place), str(head.id))
+    return ChangeStream(table, feed, _rows(view, place), str(head.id))
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """After a snapshot, or after the first `number` changes of it; no snapshot is the beginning."""
-
-    snapshot: int | None = None
-    number: int | None = None
-
-
-def _later(view: TableView, place: _Place) -> list[Snapshot]:
-    """The snapshots with changes after a place, oldest first. One that we stand inside is the first of them."""
-    later: list[Snapshot] = []
-    for one in view.ancestors(view.head()):
-        if one.id == place.snapshot:
-            return [*([one] if place.number is not None else []), *reversed(later)]
-        later.append(one)
-        if place.snapshot is not None and one.parent == place.snapshot and view.snapshot(place.snapshot) is None:
-            break  # the place itself has expired, and what came after it is all there
-    return later[::-1]
-
-
-def _rows(view: TableView, snapshots: list[Snapshot], place: _Place) -> Iterator[ChangedRow]:
-    for snapshot in snapshots:
-        follows = place.snapshot is not None and snapshot.parent == place.snapshot
-        if follows and view.snapshot(snapshot.parent or 0) is None and snapshot.operation not in ("append", "replace"):
-            raise SourceRewritten(
-                f"{view.name} can no longer be compared with snapshot {place.snapshot}",
-                why=f"snapshot {snapshot.id} replaced rows in place, and the one before it has expired",
-                fix="begin again without --since, or keep snapshots longer than their readers lag behind",
-            )
-        skip = place.number or 0 if snapshot.id == place.snapshot else 0
+def _rows(view: TableView, place: Place) -> Iterator[ChangedRow]:
+    for snapshot in later_snapshots(view, place):
         at = datetime.fromtimestamp(snapshot.timestamp_ms / 1000, UTC)
-        for number, weight, row in changed_rows(view, snapshot, skip, follows=follows):
+        for number, weight, row in changes_in(view, snapshot, place):
             yield ChangedRow(weight, snapshot.id, number, at, row)
 
 
-def _start(view: TableView, table: TableView | None, since: str | None) -> _Place:
+def _start(view: TableView, table: TableView | None, since: str | None) -> Place:
     if since is None:
-        return _Place()
+        return Place()
     if place := re.fullmatch(r"(\d+)(?::(\d+))?", since):
         return _known(view, table, int(place[1]), int(place[2]) if place[2] else None)
     moment = _moment(since)
     before = (one.id for one in view.ancestors(view.head()) if one.timestamp_ms / 1000 <= moment)
-    return _Place(next(before, None))
+    return Place(next(before, None))
 
 
-def _known(view: TableView, table: TableView | None, snapshot: int, number: int | None) -> _Place:
+def _known(view: TableView, table: TableView | None, snapshot: int, number: int | None) -> Place:
     """A snapshot of the feed, or one of the table: that stands at a place in the feed."""
-    history = list(view.ancestors(view.head()))
-    if any(one.id == snapshot for one in history):
-        return _Place(snapshot, number)
-    if number is None and any(one.parent == snapshot for one in history):
-        return _Place(snapshot)
+    if reachable(view, Place(snapshot, number)):
+        return Place(snapshot, number)
     own = table.snapshot(snapshot) if table and number is None else None
     place = position_in(own, view.name) if own else None
     if place is None:
@@ -138,7 +111,7 @@ def _known(view: TableView, table: TableView | None, snapshot: int, number: int 
             why="it has expired, or belongs to another table",
             fix="`lode events --name batch.published` shows the snapshots",
         )
-    return _Place(int(place["snapshot"]))
+    return Place(int(place["snapshot"]))
 
 
 def _moment(text: str) -> float:

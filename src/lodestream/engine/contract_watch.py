@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from lodestream.contracts import Contract
+from lodestream.flows.code.declared import Decoder
 from lodestream.flows.promise import Promise
-from lodestream.flows.silver.declared import Decoder
 from lodestream.pipeline import Table
-from lodestream.pipeline.decoders import Debezium
 
 _State = tuple[tuple[int, int, int] | None, ...]
 
@@ -36,9 +35,8 @@ class ContractEdits:
 
 def contract_files(table: Table) -> list[Path]:
     found = [table.contract] if isinstance(table.contract, Path) else []
-    decode = table.decode.of if isinstance(table.decode, Debezium) else table.decode
-    schema = getattr(decode, "schema", None)
-    if isinstance(schema, str) and schema.endswith((".yaml", ".yml")):
+    schema = table.decode.schema_text if table.decode else None
+    if schema is not None and schema.endswith((".yaml", ".yml")):
         found.append(Path(table.location.file).parent / schema)
     return found
 

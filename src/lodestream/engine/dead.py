@@ -6,17 +6,18 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from lodestream.config import nearest
-from lodestream.engine.project import Project
 from lodestream.errors import ConfigError, LodeError
-from lodestream.observe.events import EventLog, events_folder
+from lodestream.names import DEAD
+from lodestream.observe import DeadDiscarded, DeadReplayed, EventLog, events_folder
 from lodestream.pipeline import Table
+from lodestream.planning.project import Project
 from lodestream.recovery.choice import STATES, Choice, State
 from lodestream.recovery.letters import Letters, read_letters
 from lodestream.runtime.progress import Progress, SilentProgress
 from lodestream.tables.inspect import Inspector
 
 if TYPE_CHECKING:
-    from lodestream.flows.silver.flow import SilverFlow
+    from lodestream.flows.guests.visit import Visited
     from lodestream.recovery.replay import Replayed
 
 T = TypeVar("T")
@@ -38,14 +39,21 @@ def replay_dead(
     """Judge the chosen letters again and publish what passes now."""
     from lodestream.recovery.replay import Replay
 
-    def work(flow: SilverFlow, events: EventLog) -> Replayed:
-        done = Replay(flow, choice, dry_run=dry_run).run(progress)
+    def work(table: Visited, events: EventLog) -> Replayed:
+        done = Replay(table, choice, dry_run=dry_run).run(progress)
         if not dry_run:
-            counts = {"letters": done.replayed, "failing": done.failing, "rows": dict(done.rows)}
-            events.emit("dead.replayed", flow.name, **counts, batches=done.batches)
+            events.emit(
+                DeadReplayed(
+                    table.name,
+                    letters=done.replayed,
+                    failing=done.failing,
+                    rows=dict(done.rows),
+                    batches=tuple(done.batches),
+                )
+            )
         return done
 
-    return _with_flow(project, table, work, progress)
+    return _as_guest(project, table, work, progress)
 
 
 def discard_dead(
@@ -54,29 +62,36 @@ def discard_dead(
     """Mark the chosen letters as not worth a replay; how many they were."""
     from lodestream.recovery.discard import discard
 
-    def work(flow: SilverFlow, events: EventLog) -> int:
-        found = discard(flow, choice, note=note)
-        events.emit("dead.discarded", flow.name, letters=found, note=note)
+    def work(table: Visited, events: EventLog) -> int:
+        found = discard(table, choice, note=note)
+        events.emit(DeadDiscarded(table.name, letters=found, note=note))
         return found
 
-    return _with_flow(project, table, work, progress)
+    return _as_guest(project, table, work, progress)
 
 
-def _with_flow(project: Project, table: str, work: Callable[[SilverFlow, EventLog], T], progress: Progress | None) -> T:
-    from lodestream.engine.build import Builder, new_run
-    from lodestream.engine.failures import explain
-    from lodestream.flows.silver.flow import SilverFlow
-    from lodestream.runtime.session import start_session
+def _as_guest(project: Project, table: str, work: Callable[[Visited, EventLog], T], progress: Progress | None) -> T:
+    from lodestream.runtime.java_process import while_java_lives
 
     declared = _named(project, table)
+    with while_java_lives():
+        return _worked(project, declared, work, progress)
+
+
+def _worked(project: Project, declared: Table, work: Callable[[Visited, EventLog], T], progress: Progress | None) -> T:
+    from lodestream.engine.build import Builder, new_run
+    from lodestream.engine.failures import explain
+    from lodestream.runtime.session import start_session
+
     spark = start_session(project.config, app_name="lode-dead", progress=progress or SilentProgress())
     run = new_run()
-    flow = Builder(project, spark, run, project.config.kafka.bootstrap).flow(declared)
-    if not isinstance(flow, SilverFlow):
+    if declared.kind == "reference":
         raise ConfigError(f"{declared.name} has no dead letters", why="only Silver tables refuse rows")
+    silver = Builder(project, spark, run, project.config.kafka.bootstrap).silver(declared)
+    flow = silver.flow
     events = EventLog(events_folder(project.config.state_dir), run)
     try:
-        return work(flow, events)
+        return work(silver.visited, events)
     except LodeError:
         raise
     except Exception as error:
@@ -89,7 +104,7 @@ def _with_flow(project: Project, table: str, work: Callable[[SilverFlow, EventLo
 def _named(project: Project, table: str) -> Table:
     """The declared Silver table; the tier may be left out."""
     silver = {one.name: one for one in project.graph if one.tier == "silver"}
-    found = silver.get(table) or silver.get(f"silver.{table.removesuffix('__dead').removeprefix('silver.')}")
+    found = silver.get(table) or silver.get(f"silver.{table.removesuffix(DEAD).removeprefix('silver.')}")
     if found is None:
         close = nearest(table, list(silver))
         raise ConfigError(

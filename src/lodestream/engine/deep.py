@@ -17,21 +17,18 @@ from pyspark.sql import SparkSession
 from lodestream.config import CatalogConfig
 from lodestream.engine.blame import blamed
 from lodestream.engine.build import Builder, new_run
-from lodestream.engine.checks import missing_column
-from lodestream.engine.plan import Deep
-from lodestream.engine.project import Project, contract_of
 from lodestream.errors import Transient
-from lodestream.flows.gold.flow import GoldFlow
-from lodestream.flows.shape import ddl_of
-from lodestream.flows.silver.accounting import drops
-from lodestream.flows.silver.flow import SilverFlow
-from lodestream.flows.silver.judge import filtered_by
-from lodestream.pipeline import Files, Finding, Kafka, Table, parse_partition
+from lodestream.flows.assemblies.silver_table import SilverTable
+from lodestream.flows.code.plan_steps import drops
+from lodestream.flows.columns.shape import ddl_of
+from lodestream.flows.judging.judge import filtered_by
+from lodestream.pipeline import Finding, Table, parse_partition
 from lodestream.pipeline.function_shape import dropping_call
+from lodestream.planning.checks import missing_column
+from lodestream.planning.plan import Deep
+from lodestream.planning.project import Project, contract_of
 from lodestream.runtime.progress import Progress, SilentProgress
 from lodestream.runtime.session import start_session
-from lodestream.sources.file_rows import BRONZE_DDL as FILES_DDL
-from lodestream.sources.kafka import BRONZE_DDL
 from lodestream.tables.lake import Lake
 
 
@@ -58,7 +55,8 @@ class _Look:
         self._project = project
         self._builder = Builder(project, spark, new_run(), "")
         self._lake = Lake(spark.newSession(), project.config.catalog.name)
-        self._missing: dict[str, str] = {}
+        graph = project.graph
+        self._missing = {name: name for name in graph.everything if name not in graph.names}
         self.findings: list[Finding] = []
         self.accepted: set[str] = set()
         self.ways: dict[str, tuple[str, str, str | None]] = {}
@@ -83,21 +81,20 @@ class _Look:
 
     def _made(self, table: Table) -> Iterator[Finding]:
         """What is wrong with a table that Spark can read all the same; raises what it cannot."""
-        if isinstance(table.source, Kafka | Files) and table.tier == "bronze":
-            ddl = BRONZE_DDL if isinstance(table.source, Kafka) else FILES_DDL
-            self._lake.open(table.name, ddl, partition_by=table.partition_by)
+        if table.tier == "bronze" and table.source is not None and table.source.ddl is not None:
+            self._lake.open(table.name, table.source.ddl, partition_by=table.partition_by)
             return
         # A Gold table's columns are known once it is made: its partitions are looked at after that.
-        flow = self._builder.flow(replace(table, partition_by=()) if table.tier == "gold" else table)
-        if isinstance(flow, SilverFlow):
-            yield from _silver(flow)
-        elif isinstance(flow, GoldFlow):
-            flow.prepare()
-            if flow.plan is not None:
-                self.ways[table.name] = (flow.plan.strategy, flow.plan.reason, flow.plan.cheaper)
+        if table.tier == "silver" and table.kind != "reference":
+            yield from _silver(self._builder.silver(table))
+        elif table.tier == "gold":
+            kept = self._builder.gold(replace(table, partition_by=()))
+            kept.flow.prepare()
+            if (plan := kept.table.plan) is not None:
+                self.ways[table.name] = (plan.strategy, plan.reason, plan.cheaper)
             yield from self._partitioned(table)
         else:
-            flow.create()
+            self._builder.flow(table).parts.home.open()
 
     def _partitioned(self, table: Table) -> Iterator[Finding]:
         made = self._lake.whole(table.name)
@@ -117,12 +114,12 @@ class _Look:
             self._missing[table.name] = table.name
 
 
-def _silver(flow: SilverFlow) -> Iterator[Finding]:
-    table, rows = flow.table, flow.declared()
-    contract = flow.contract
+def _silver(silver: SilverTable) -> Iterator[Finding]:
+    table, terms = silver.flow.table, silver.terms
+    rows, contract = terms.rows.over_nothing(), terms.contract
     columns = [one.name for one in contract] if contract else rows.columns
     held = {one.lower() for one in columns}
-    wrong = [missing_column(table, "keys", one, columns) for one in flow.keys if one.lower() not in held]
+    wrong = [missing_column(table, "keys", one, columns) for one in terms.keys if one.lower() not in held]
     wrong += [
         missing_column(table, "sequence_by", one, rows.columns) for one in table.sequence_by if one not in rows.columns
     ]
@@ -131,12 +128,12 @@ def _silver(flow: SilverFlow) -> Iterator[Finding]:
     yield from wrong
     if wrong:
         return
-    if flow.judges:
-        flow.judge.conformed(rows)
+    if terms.judges:
+        terms.judge.conformed(rows)
     elif table.filters:
         rows.select(filtered_by(table.filters))
-    flow.create()
-    if flow.accounts and drops(rows):
+    silver.flow.parts.home.open(guest=True)
+    if terms.rows.accounts and not table.allow_no_rows and drops(rows):
         yield _dropping(table)
 
 

@@ -8,11 +8,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from lodestream.engine.contract_watch import contract_files
-from lodestream.engine.project import Project
-from lodestream.observe.events import Event, EventLog
+from lodestream.observe import DefinitionChanged, DefinitionRestored, Event, EventLog
 from lodestream.pipeline import Table
+from lodestream.planning.project import Project
 
-CHANGED, RESTORED = "definition.changed", "definition.restored"
 FIX = "restart `lode run` to apply it"
 
 
@@ -36,8 +35,9 @@ class DefinitionWatch:
             if differs == (file in self._changed):
                 continue
             self._changed ^= {file}
-            facts = {"file": self._shown(file), "tables": list(tables), "fix": FIX if differs else None}
-            events.emit(CHANGED if differs else RESTORED, tables[0] if len(tables) == 1 else None, **facts)
+            told = DefinitionChanged if differs else DefinitionRestored
+            table = tables[0] if len(tables) == 1 else None
+            events.emit(told(table, file=self._shown(file), tables=tables, fix=FIX if differs else None))
 
     def _shown(self, file: Path) -> str:
         return str(file.relative_to(self._root)) if file.is_relative_to(self._root) else str(file)
@@ -47,12 +47,14 @@ def changed_since_start(events: Iterable[Event]) -> dict[str, tuple[str, ...]]:
     """Per table, the files of its definition that were edited since the run began, from that run's events."""
     found: dict[str, dict[str, None]] = {}
     for event in events:
-        for table in event.fields.get("tables", ()) if event.name in (CHANGED, RESTORED) else ():
+        if not isinstance(event, DefinitionChanged | DefinitionRestored):
+            continue
+        for table in event.tables:
             files = found.setdefault(table, {})
-            if event.name == CHANGED:
-                files[event.fields["file"]] = None
+            if isinstance(event, DefinitionChanged):
+                files[event.file] = None
             else:
-                files.pop(event.fields["file"], None)
+                files.pop(event.file, None)
     return {table: tuple(files) for table, files in found.items() if files}
 
 

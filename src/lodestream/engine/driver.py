@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from lodestream.engine.remedy import LOOK_SECONDS
 from lodestream.engine.runner import Runner
 from lodestream.errors import AlreadyRuns, AnotherWriter, JavaEnded, LodeError
 from lodestream.flows.flow import Published
@@ -31,7 +32,9 @@ class Driver:
         stop: threading.Event,
         abandon: Callable[[], None] = lambda: None,
         lost: Callable[[], bool] = lambda: False,
+        published: Callable[[str], None] = lambda _name: None,
     ) -> None:
+        """`published` is told of each table that may have changed, and must not wait for anything."""
         self._runners = {runner.name: runner for runner in runners}
         self._downstream = downstream
         self._upstream = {
@@ -43,7 +46,9 @@ class Driver:
         self._stop = stop
         self._abandon = abandon
         self._lost = lost
+        self._published = published
         self._changed = threading.Condition()
+        self._ended = threading.Event()
         self._worked = time.monotonic()
 
     def idle_for(self) -> float:
@@ -57,6 +62,7 @@ class Driver:
         threads = [threading.Thread(target=self._work, name=f"lode-{n}", daemon=True) for n in range(self._workers)]
         for thread in threads:
             thread.start()
+        threading.Thread(target=self._watch_blocked, name="lode-blocked", daemon=True).start()
         while any(thread.is_alive() for thread in threads):
             if self._stop.wait(0.2):
                 break
@@ -65,6 +71,7 @@ class Driver:
         with self._changed:
             self._changed.notify_all()
         self._join(threads)
+        self._ended.set()
 
     def wake(self, names: Iterable[str]) -> None:
         """Something that these flows read was changed, by whomever, or they have something else to do."""
@@ -85,6 +92,13 @@ class Driver:
         for name, error in lost.items():
             self.tell(name, lambda runner, error=error: runner.lose(error))  # type: ignore[misc]
         return [name for name in lost if self._runners[name].ended]
+
+    def _watch_blocked(self) -> None:
+        """On a thread of its own and without the lock: a file that cannot be looked at must hold up nobody else."""
+        while not self._ended.wait(LOOK_SECONDS):
+            for runner in self._runners.values():
+                if runner.remedied():
+                    self.tell(runner.name, Runner.unblock)
 
     def _join(self, threads: Sequence[threading.Thread]) -> None:
         deadline = time.monotonic() + _GRACE
@@ -133,6 +147,7 @@ class Driver:
             self._stop.set()
         # After a failure, too: the batch may have been published and its answer lost.
         if published is not None or runner.recovered:
+            self._published(runner.name)
             for name in self._downstream.get(runner.name, ()):
                 if name in self._runners:
                     self._runners[name].wake()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from difflib import SequenceMatcher
 
 from lodestream.config import Config
-from lodestream.engine.project import open_project
 from lodestream.errors import ConfigError, LodeError
-from lodestream.observe.events import read_events
+from lodestream.observe import read_events
+from lodestream.planning.project import open_project
 
 
 def table_of_events(config: Config, asked: str) -> str:
@@ -29,7 +29,7 @@ def table_of_events(config: Config, asked: str) -> str:
 
 def _declared(config: Config) -> tuple[str, ...]:
     try:
-        return open_project(config).graph.names
+        return open_project(config, tolerant=True).graph.names
     except LodeError:
         return ()  # what happened can be read of a pipeline that no longer loads
 

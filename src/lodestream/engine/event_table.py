@@ -10,7 +10,7 @@ import time
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from lodestream.observe.events import Event, EventLog
+from lodestream.observe import Event, EventLog
 from lodestream.tables.lake import Lake
 
 log = logging.getLogger(__name__)
@@ -26,11 +26,13 @@ _INTERVAL = 60.0
 
 
 class EventTable:
-    """Appends what the log has gathered, now and then and at the end. The log file stays the complete record."""
+    """Appends what it has heard, now and then and at the end. The log file stays the complete record."""
 
     def __init__(self, spark: SparkSession, catalog: str, events: EventLog) -> None:
         self._lake = Lake(spark.newSession(), catalog)
-        self._events = events
+        self._lock = threading.Lock()
+        self._gathered: list[Event] = []
+        self._unsubscribe = events.subscribe(self._gather)
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._work, name="lode-events", daemon=True)
 
@@ -42,13 +44,23 @@ class EventTable:
         self._ended.set()
         self._thread.join(30)
         self._flush()
+        self._unsubscribe()
+
+    def _gather(self, event: Event) -> None:
+        with self._lock:
+            self._gathered.append(event)
+
+    def _taken(self) -> list[Event]:
+        with self._lock:
+            taken, self._gathered = self._gathered, []
+        return taken
 
     def _work(self) -> None:
         while not self._ended.wait(_INTERVAL):
             self._flush()
 
     def _flush(self) -> None:
-        taken = self._events.take()
+        taken = self._taken()
         if not taken:
             return
         began = time.perf_counter()
@@ -66,8 +78,8 @@ class EventTable:
 
 
 def _row(event: Event) -> tuple[int, str, str, str | None, int | None, int | None, int | None, str]:
-    rows = event.fields.get("rows")
+    facts = event.facts()
+    rows, batch, micros = facts.get("rows"), facts.get("batch"), round(event.time * 1_000_000)
     counts = rows if isinstance(rows, dict) else {}
-    facts = json.dumps(dict(event.fields), default=str)
-    micros, batch = round(event.time * 1_000_000), event.fields.get("batch")
-    return (micros, event.run, event.name, event.table, batch, counts.get("in"), counts.get("out"), facts)
+    told = json.dumps(facts, default=str)
+    return (micros, event.run, event.name, event.table, batch, counts.get("in"), counts.get("out"), told)

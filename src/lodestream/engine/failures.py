@@ -120,7 +120,9 @@ def explain(error: Exception, table: str) -> LodeError:
         )
     said = " ".join(str(error).split())
     why = f"{type(error).__name__}: {said}" if said else type(error).__name__
-    return Unexpected(f"{table}: an unexpected error", why=_first_line(why), fix=f"it is tried {MOST_TRIES} times")
+    return Unexpected(
+        f"{table}: an unexpected error", why=_first_line(why), fix=f"it is tried again {MOST_TRIES} times"
+    )
 
 
 def _start_of_line(text: str, at: int) -> int:
@@ -157,3 +159,8 @@ class Backoff:
     @property
     def tries(self) -> int:
         return self._tries
+
+    @property
+    def give_up(self) -> float:
+        """For how many seconds an error may last."""
+        return self._give_up

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lodestream.config import nearest
 from lodestream.engine.control import NoAnswer, NothingRuns, RunningDriver, Word, running_drivers
-from lodestream.engine.project import Project
 from lodestream.errors import AlreadyRuns, ConfigError
+from lodestream.planning.project import Project
 
 if TYPE_CHECKING:
     from lodestream.engine.driver import Driver
@@ -25,6 +27,8 @@ class FlowState:
     batches: int
     rows: int
     error: dict[str, Any] | None = None
+    # When the flow last looked at its inputs and found nothing new, in epoch seconds.
+    caught_up_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,7 @@ class FlowDesk:
     def _state(self, runner: Runner) -> dict[str, Any]:
         error = runner.error
         told = {"name": type(error).__name__, "what": error.what, "why": error.why, "fix": error.fix} if error else None
-        counts = {"batches": runner.batches, "rows": runner.rows}
+        counts = {"batches": runner.batches, "rows": runner.rows, "caught_up_at": runner.caught_up_at}
         return {"table": runner.name, "state": runner.state, "run": self._run, **counts, "error": told}
 
 
@@ -88,6 +92,15 @@ def list_flows(project: Project) -> list[FlowState]:
     """Every flow of every driver of the project that lives on this machine."""
     drivers = _drivers(project)
     return [FlowState(**one) for driver in drivers for one in driver.ask("list")]
+
+
+def living_flows(state_dir: Path, seconds: float) -> list[FlowState]:
+    """Every flow of the drivers that live here and answer within that time."""
+    found: list[FlowState] = []
+    for driver in running_drivers(state_dir):
+        with suppress(NoAnswer, NothingRuns, OSError):
+            found += [FlowState(**one) for one in driver.ask("list", seconds=seconds)]
+    return found
 
 
 def tell_flow(project: Project, word: Word, table: str) -> Told:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,28 +16,34 @@ from pyspark.sql import SparkSession
 from lodestream.config import EngineConfig
 from lodestream.engine.attended import Attended
 from lodestream.engine.build import Builder, new_run
+from lodestream.engine.definitions import DefinitionWatch
 from lodestream.engine.driver import Driver
 from lodestream.engine.event_table import EventTable
 from lodestream.engine.failures import Backoff
-from lodestream.engine.gold_plans import refuse_unprovable
-from lodestream.engine.project import Project
 from lodestream.engine.remedy import Remedy, files_of
 from lodestream.engine.run_lease import RunLease, refuse_early
 from lodestream.engine.runner import FlowEnd, Runner
 from lodestream.engine.scrub import Schedule, Scrubber
+from lodestream.engine.sinks import SinkEnd, SinkRunner, Sinks
 from lodestream.engine.sizing import Sizer
 from lodestream.engine.verify import verify_one
 from lodestream.errors import LodeError
-from lodestream.flows.gold.flow import GoldFlow
-from lodestream.observe.events import Event, EventLog, events_folder
-from lodestream.pipeline import Graph, Json, Kafka
+from lodestream.flows.parts import Repair
+from lodestream.observe import EventLog, Listener, RunEnded, RunStarted, events_folder
+from lodestream.pipeline import Graph
+from lodestream.planning.gold_plans import refuse_unprovable
+from lodestream.planning.keyed import keyed
+from lodestream.planning.project import Project
 from lodestream.recovery.verify.compare import Sampling
 from lodestream.recovery.verify.result import Verification
 from lodestream.runtime.broker import start_broker
-from lodestream.runtime.java_process import java_ended
+from lodestream.runtime.java_process import java_ended, while_java_lives
 from lodestream.runtime.progress import Progress, SilentProgress
 from lodestream.runtime.session import start_session
-from lodestream.sources.codecs import warm_up
+from lodestream.serving.declared import sinks_of
+from lodestream.serving.sink import Sink
+from lodestream.sources.codecs.kinds import codec_kind_of
+from lodestream.tables.feed import feed_of
 
 # Seconds between looks at a table that another driver keeps: it cannot wake us.
 _FOREIGN_POLL = 1.0
@@ -53,6 +59,7 @@ class RunEnd:
     reason: str
     flows: dict[str, FlowEnd] = field(default_factory=dict)
     error: LodeError | None = None
+    sinks: dict[str, SinkEnd] = field(default_factory=dict)
 
     @property
     def errors(self) -> list[LodeError]:
@@ -60,7 +67,8 @@ class RunEnd:
 
         A blocked flow never ends a run: where one is left, the run was asked to stop, and did.
         """
-        failed = [end.error for end in self.flows.values() if end.error is not None and end.state == "stopped"]
+        ends: list[FlowEnd | SinkEnd] = [*self.flows.values(), *self.sinks.values()]
+        failed = [end.error for end in ends if end.error is not None and end.state == "stopped"]
         if self.error is None:
             return failed
         return [self.error, *(one for one in failed if type(one) is not type(self.error))]
@@ -70,6 +78,7 @@ class RunEnd:
         return self.errors[0].exit_code if self.errors else 0
 
 
+@while_java_lives()
 def run_pipeline(
     project: Project,
     *,
@@ -79,19 +88,22 @@ def run_pipeline(
     adopt: Sequence[str] = (),
     take_over: bool = False,
     progress: Progress | None = None,
-    on_event: Callable[[Event], None] | None = None,
+    listeners: Sequence[Listener] = (),
     stop: threading.Event | None = None,
     spark: SparkSession | None = None,
 ) -> RunEnd:
     """Run until `stop` is set, everything is caught up (`once`), or nothing can go on.
 
-    Raises `AlreadyRuns` when another driver keeps one of the tables, unless it is to be taken over.
+    Raises `AlreadyRuns` when another driver keeps one of the tables, unless it is to be taken over, and `JavaEnded`
+    when Java is gone before the first batch; later, that is how the run ended.
     """
     progress = progress or SilentProgress()
     stop = stop or threading.Event()
     graph = project.graph.select(only) if only else project.graph
     decided = Decisions(_named(graph, accept_gaps), _named(graph, adopt))
+    definitions = DefinitionWatch(project)  # before anything that takes long: an edit meanwhile must be told
     refuse_unprovable(project)
+    declared = {table.name: sinks_of(table) for table in graph}
     if not take_over:
         refuse_early(project.config, graph.names)
     bootstrap = _bootstrap(project, graph, progress)
@@ -101,13 +113,16 @@ def run_pipeline(
     lease = RunLease(project.config, spark, run, graph.names)
     lease.begin(over=take_over)
     try:
-        events = EventLog(events_folder(project.config.state_dir), run, on_event)
+        events = EventLog(events_folder(project.config.state_dir), run, *listeners)
         builder = Builder(project, spark, run, bootstrap)
         runners = _runners(project, graph, builder, events, once, decided)
         with progress.step("Asking who keeps the tables"):
             lease.taken()
-        events.emit("run.started", pipeline=project.pipeline.name, tables=list(graph.names), once=once, pid=os.getpid())
+        table = EventTable(spark, project.config.catalog.name, events)
+        name = project.pipeline.name
+        events.emit(RunStarted(pipeline=name, tables=tuple(graph.names), once=once, pid=os.getpid()))
         lease.report(events)
+        sinks = _sinks(project, declared, runners, events, once)
         driver = Driver(
             runners,
             {name: graph.readers(name) for name in graph.names},
@@ -116,15 +131,18 @@ def run_pipeline(
             stop=stop,
             abandon=partial(_cancel, spark),
             lost=lambda: java_ended() is not None,
+            published=sinks.wake,
         )
-        table = EventTable(spark, project.config.catalog.name, events)
         table.start()
-        attended = Attended(project, graph, run, runners, driver, lease, events, once=once)
+        attended = Attended(project, graph, run, runners, driver, lease, events, once=once, definitions=definitions)
         scrubber = None if once else _scrubber(project, graph, builder, spark, runners, driver, events)
         try:
+            sinks.start()
             with attended, _patience(progress, once, len(runners)):
                 driver.run()
+                sinks.close(stop, deliver=once)
         finally:
+            sinks.close(stop, deliver=False)
             if scrubber is not None:
                 scrubber.close()
             for runner in runners:
@@ -132,9 +150,10 @@ def run_pipeline(
     finally:
         lease.release()
     ended = java_ended()
-    reason = ended.what if ended else _reason(runners, once, stop)
-    end = RunEnd(run, reason, {runner.name: runner.end() for runner in runners}, ended)
-    events.emit("run.ended", reason=end.reason, exit_code=end.exit_code)
+    behind = sum(1 for one in sinks.ends().values() if one.state == "stopped")
+    reason = ended.what if ended else _reason(runners, once, stop, behind)
+    end = RunEnd(run, reason, {runner.name: runner.end() for runner in runners}, ended, sinks.ends())
+    events.emit(RunEnded(reason=end.reason, exit_code=end.exit_code))
     if ended is None:
         table.close()
     events.close()
@@ -177,7 +196,7 @@ def _runners(
         upstream = [name for name in graph.inputs(table.name) if name in graph]
         runner = Runner(
             builder.flow(table),
-            remedy=None if once else Remedy(files_of(table)),
+            remedy=None if once else Remedy(files_of(table), by_inputs=table.tier == "gold"),
             remake=partial(builder.flow, table),
             depth=len(graph.upstream(table.name)),
             polled=_poll(graph, table.name, config.poll, bool(upstream)),
@@ -192,6 +211,33 @@ def _runners(
     return runners
 
 
+def _sinks(
+    project: Project, declared: Mapping[str, Sequence[Sink]], runners: Sequence[Runner], events: EventLog, once: bool
+) -> Sinks:
+    """What is published goes to the sinks of its table, while this run keeps it."""
+    if not any(declared.values()):
+        return Sinks(())
+    from lodestream.serving.deliver import Deliverer  # PyIceberg takes a second to load
+    from lodestream.serving.feed import TableFeed
+    from lodestream.tables.sink_positions import SinkPositions
+
+    positions, config = SinkPositions(project.config), project.config.engine
+    found = []
+    for runner in runners:
+        feed = feed_of(runner.name) if keyed(project.graph, runner.name) else runner.name
+        for sink in declared[runner.name]:
+            deliverer = Deliverer(TableFeed(project.config, runner.name, feed), sink, positions)
+            backoff = Backoff(config.retry_wait, retry_limit(config, once=once))
+            ours = partial(_kept, runner)
+            one = SinkRunner(runner.name, sink.label, deliverer, backoff=backoff, events=events, ours=ours)
+            found.append(one)
+    return Sinks(found)
+
+
+def _kept(runner: Runner) -> bool:
+    return runner.taken_over is None
+
+
 def _scrubber(
     project: Project,
     graph: Graph,
@@ -202,7 +248,7 @@ def _scrubber(
     events: EventLog,
 ) -> Scrubber | None:
     """What verifies the tables that ask for it; None when none does."""
-    verified = [one for one in runners if isinstance(one.flow, GoldFlow) and one.flow.table.verify]
+    verified = [one for one in runners if one.flow.parts.repair is not None and one.flow.table.verify]
     if not verified:
         return None
 
@@ -221,10 +267,10 @@ def _scrubber(
     return scrubber
 
 
-def _live_gold(runners: Sequence[Runner]) -> Callable[[str], GoldFlow]:
-    """The Gold flow that its runner has now, by name."""
+def _live_gold(runners: Sequence[Runner]) -> Callable[[str], Repair]:
+    """The Gold table that its runner keeps now, by name."""
     found = {runner.name: runner for runner in runners}
-    return lambda name: cast("GoldFlow", found[name].flow)
+    return lambda name: cast("Repair", found[name].flow.parts.repair)
 
 
 def retry_limit(config: EngineConfig, *, once: bool) -> float:
@@ -247,29 +293,33 @@ def _workers(project: Project) -> int:
 
 
 def _warm_up(spark: SparkSession, graph: Graph) -> None:
-    """The JSON decoder is compiled while Bronze fetches its first rows, not when Silver waits for it."""
-    if not any(isinstance(table.decode, Json) for table in graph):
-        return
+    """Decoders get ready while Bronze fetches its first rows, not when Silver waits for them."""
+    kinds = [codec_kind_of(table.decode) for table in graph if table.decode is not None]
+    wanted = {kind.warm_up for kind in kinds if kind.warm_up is not None}
 
-    def compile_quietly() -> None:
-        with suppress(Exception):  # whoever needs the decoder meets the error again, where it can be reported
-            warm_up(spark)
+    def warm_up_quietly() -> None:
+        for warm_up in wanted:
+            with suppress(Exception):  # whoever needs the decoder meets the error again, where it can be reported
+                warm_up(spark)
 
-    threading.Thread(target=compile_quietly, name="lode-warm-up", daemon=True).start()
+    if wanted:
+        threading.Thread(target=warm_up_quietly, name="lode-warm-up", daemon=True).start()
 
 
 def _bootstrap(project: Project, graph: Graph, progress: Progress) -> str:
     given = project.config.kafka.bootstrap
-    wanted = any(isinstance(table.source, Kafka) and table.source.bootstrap is None for table in graph)
+    wanted = any(table.source is not None and table.source.own_topics for table in graph)
     if given != "embedded" or not wanted:
         return given
     return start_broker(project.config, progress).bootstrap
 
 
-def _reason(runners: Sequence[Runner], once: bool, stop: threading.Event) -> str:
+def _reason(runners: Sequence[Runner], once: bool, stop: threading.Event, sinks_behind: int = 0) -> str:
     failed = sum(1 for runner in runners if runner.error and runner.state == "stopped")
     if failed:
         return f"{failed} of {len(runners)} flows stopped on an error"
+    if sinks_behind:
+        return f"{sinks_behind} sink{'' if sinks_behind == 1 else 's'} could not be brought up to date"
     if once and all(runner.state == "done" for runner in runners):
         return "caught up"
     return "asked to stop" if stop.is_set() else "nothing left to do"

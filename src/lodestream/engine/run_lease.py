@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from lodestream.config import Config
 from lodestream.errors import AlreadyRuns, LodeError
-from lodestream.observe.events import EventLog
+from lodestream.observe import EventLog, LeaseMissing
 from lodestream.runtime.catalogs import has_local_files
 from lodestream.tables.heads import heads_of
 from lodestream.tables.lake import Lake
@@ -66,6 +66,7 @@ class RunLease:
         self._trouble: Exception | None = None
         self._taking: threading.Thread | None = None
         self._over = False
+        self._leaving: dict[str, LodeError] = {}
 
     def begin(self, *, over: bool) -> None:
         """Take it on a thread of its own, while the flows are being made; `taken` waits for it."""
@@ -91,7 +92,7 @@ class RunLease:
     def report(self, events: EventLog) -> None:
         if self._trouble is not None:
             said = str(self._trouble).splitlines()
-            events.emit("lease.missing", error=type(self._trouble).__name__, what=said[0] if said else "")
+            events.emit(LeaseMissing(error=type(self._trouble).__name__, what=said[0] if said else ""))
 
     def renew(self, give_way: GiveWay) -> None:
         """Say that we live. What another run takes over is told to `give_way`, and freed when its batch has ended."""
@@ -102,8 +103,12 @@ class RunLease:
             return
         heard = self._lease.renew()
         gone = {**heard.asked, **heard.lost}
-        if gone:
-            self._lease.release(give_way({name: _taken_over(name, holder) for name, holder in gone.items()}))
+        self._leaving |= {name: _taken_over(name, holder) for name, holder in gone.items()}
+        if self._leaving:
+            # Who asked may have died since: a flow that gave way is gone all the same, and so must its lease be.
+            freed = give_way(self._leaving)
+            self._lease.release(freed)
+            self._leaving = {name: error for name, error in self._leaving.items() if name not in freed}
 
     def release(self) -> None:
         """Free the tables for the next run. A catalog that does not answer costs the end of this one a moment."""

@@ -6,16 +6,30 @@ import math
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Literal, TypedDict
 
 from lodestream.engine.blame import refused_code
 from lodestream.engine.failures import MOST_TRIES, Backoff, Unexpected, explain
-from lodestream.engine.remedy import LOOK_SECONDS, Remedy
+from lodestream.engine.remedy import Remedy
 from lodestream.engine.sizing import Sizer
 from lodestream.errors import AlreadyRuns, AnotherWriter, LodeError, NotOurTable, SourceChanged, Transient
 from lodestream.flows.flow import Flow, Published
-from lodestream.observe.events import EventLog
+from lodestream.observe import (
+    BatchPublished,
+    BatchRefused,
+    Event,
+    EventLog,
+    FlowBlocked,
+    FlowEnded,
+    FlowPaused,
+    FlowRestarted,
+    FlowResumed,
+    FlowRetry,
+    FlowStopped,
+    GapAccepted,
+    TableAdopted,
+)
 from lodestream.runtime.java_process import java_ended
 
 State = Literal["waiting", "running", "retrying", "blocked", "paused", "stopped", "done"]
@@ -30,6 +44,7 @@ class FlowEnd:
     error: LodeError | None
     batches: int
     rows: int
+    deleted: int = 0
 
 
 class Runner:
@@ -59,6 +74,8 @@ class Runner:
         self.due = 0.0
         self.batches = 0
         self.rows = 0
+        self.deleted = 0
+        self.caught_up_at: float | None = None
         self._polled = polled
         self._sizer = sizer
         self._backoff = backoff
@@ -77,7 +94,7 @@ class Runner:
         self._remake = remake
         self._renew = self._pause = False
         self._taken: LodeError | None = None
-        self._last_said: str | None = None
+        self._last_said: Event | None = None
         self._trouble: tuple[str, ...] | None = None
 
     @property
@@ -94,16 +111,22 @@ class Runner:
     def wake(self) -> None:
         """Called when an input was published; during a batch it counts for the next one."""
         self._woken = True
+        if self._remedy is not None:
+            self._remedy.news()
         if self.state == "waiting":
             self.due = self._not_before()
 
     def is_due(self, now: float) -> bool:
-        if self.state not in ("waiting", "retrying", "blocked") or self.due > now:
-            return False
-        if self.state != "blocked" or self._renew or self._remedy is None or self._remedy.worth_a_try():
-            return True
-        self.due = now + LOOK_SECONDS
-        return False
+        return self.state in ("waiting", "retrying", "blocked") and self.due <= now
+
+    def remedied(self) -> bool:
+        """Whether what blocks the flow may be right again. It looks at files: those of a server that is away hang."""
+        return self.state == "blocked" and self._remedy is not None and self._remedy.worth_a_try()
+
+    def unblock(self) -> None:
+        """Try again; whether that helps, only the next turn shows."""
+        if self.state == "blocked":
+            self.due = time.monotonic()
 
     def looked_since(self, moment: float) -> bool:
         """Whether the flow has looked at its inputs after that moment."""
@@ -120,7 +143,7 @@ class Runner:
         self._pause = False
         if self.state == "paused":
             self.state, self.due = "waiting", time.monotonic()
-            self._say("flow.resumed", reason="asked to")
+            self._say(FlowResumed(self.name, reason="asked to"))
 
     def restart(self) -> None:
         """Begin anew, as a new run would, whatever stopped the flow; the batch under way may end.
@@ -146,7 +169,9 @@ class Runner:
         Until the driver calls `settle` the runner counts as running, so that no second thread takes it.
         """
         self._woken = self.recovered = self._again = False
-        self._began = time.monotonic()
+        if self._remedy is not None:
+            self._remedy.begin()
+        self._began, moment = time.monotonic(), time.time()
         try:
             self._begin_anew()
             published = self._step()
@@ -154,14 +179,15 @@ class Runner:
             self._failed(error)
             return None
         finally:
-            for event, facts in self.flow.take_notices():
-                self._events.emit(event, self.name, **facts)
+            for event in self.flow.take_notices():
+                self._events.emit(replace(event, table=self.name))
         self.recovered = self._backoff.tries > 0
         self._backoff.succeeded()
         self._unexpected = 0
         self._unblocked()
         self._outcome = "waiting"
         if published is None:
+            self.caught_up_at = moment
             self.due = math.inf if self._polled is None else time.monotonic() + self._polled
         else:
             self._succeeded(published)
@@ -182,28 +208,33 @@ class Runner:
 
     def finish(self, reason: str) -> None:
         self.state = "done"
-        self._say("flow.ended", reason=reason, batches=self.batches, rows=self.rows)
+        self._say(FlowEnded(self.name, reason=reason, batches=self.batches, rows=self.rows))
 
     def end(self) -> FlowEnd:
         reason = type(self.error).__name__ if self.error else ("caught up" if self.state == "done" else "asked to stop")
-        return FlowEnd(self.state, reason, self.error, self.batches, self.rows)
+        return FlowEnd(self.state, reason, self.error, self.batches, self.rows, self.deleted)
 
     def _step(self) -> Published | None:
         try:
-            return self.flow.step(self._sizer.rows)
+            published = self.flow.step(self._sizer.rows)
+            if published is not None:
+                # What a person has accepted was not there: it is no answer to what may come in days or weeks.
+                self._accept_gap = self._adopt = False
+            return published
         except SourceChanged as broken:
             if not self._accept_gap:
                 raise
             published = self.flow.accept_gap()
             self._accept_gap = False
-            self._events.emit("gap.accepted", self.name, error=type(broken).__name__, what=broken.what, why=broken.why)
+            error = type(broken).__name__
+            self._events.emit(GapAccepted(self.name, error=error, what=broken.what, why=broken.why))
             return published
         except NotOurTable as foreign:
             if not self._adopt:
                 raise
             published = self.flow.adopt()
             self._adopt = False
-            self._events.emit("table.adopted", self.name, what=foreign.what)
+            self._events.emit(TableAdopted(self.name, what=foreign.what))
             return published
 
     def _succeeded(self, published: Published) -> None:
@@ -211,18 +242,20 @@ class Runner:
         self.committed = time.monotonic()
         self.batches += 1
         self.rows += published.rows.get("out", 0)
+        self.deleted += published.rows.get("deleted", 0)
         self._sizer.learn(published.rows.get("in", 0), published.seconds["total"])
         self.due = math.inf if self._polled is None else self._not_before()
         self._events.emit(
-            "batch.published",
-            self.name,
-            batch=published.batch,
-            snapshot=published.snapshot,
-            rows=dict(published.rows),
-            bytes=published.bytes,
-            ms={key: round(value * 1000, 1) for key, value in published.seconds.items()},
-            positions=published.positions,
-            caught_up=published.caught_up,
+            BatchPublished(
+                self.name,
+                batch=published.batch,
+                snapshot=published.snapshot,
+                rows=dict(published.rows),
+                bytes=published.bytes,
+                ms={key: round(value * 1000, 1) for key, value in published.seconds.items()},
+                positions=published.positions,
+                caught_up=published.caught_up,
+            )
         )
 
     def _failed(self, raw: Exception) -> None:
@@ -233,43 +266,50 @@ class Runner:
         pause = self._pause_after(error)
         if pause is None and isinstance(error, Unexpected):
             error = error.stopped(self.name, self._unexpected)
-        facts = {"error": type(error).__name__, "what": error.what, "why": error.why, "fix": error.fix}
         if pause is None and self._blocks(error):
-            self._block(raw, error, facts)
+            self._block(raw, error)
         elif pause is None:
             self._outcome, self.error = "stopped", error
-            event = "batch.refused" if isinstance(error, AnotherWriter) else "flow.stopped"
-            self._say(event, **facts, **_trace(raw, error))
+            told = BatchRefused if isinstance(error, AnotherWriter) else FlowStopped
+            self._say(told(self.name, **_trouble(error), traceback=_trace(raw, error)))
         else:
             self._outcome = "retrying"
             self.due = time.monotonic() + pause
-            self._say("flow.retry", **facts, tries=self._backoff.tries, pause_s=round(pause, 3))
+            self._say(self._retry(error, round(pause, 3)))
+
+    def _retry(self, error: LodeError, pause: float) -> FlowRetry:
+        """Which attempt has failed, and how many there will be, or for how long."""
+        if isinstance(error, Unexpected):
+            tries, most = self._unexpected, MOST_TRIES + 1
+            return FlowRetry(self.name, **_trouble(error), tries=tries, most_tries=most, pause_s=pause)
+        tries, limit = self._backoff.tries, self._backoff.give_up
+        return FlowRetry(self.name, **_trouble(error), tries=tries, give_up_s=limit, pause_s=pause)
 
     def _blocks(self, error: LodeError) -> bool:
         return self._remedy is not None and self._remedy.helps(error)
 
-    def _block(self, raw: Exception, error: LodeError, facts: dict[str, str | None]) -> None:
+    def _block(self, raw: Exception, error: LodeError) -> None:
         """The same trouble is told once, however often it is met again, and again after anything else was told.
 
         Whoever reads the log takes the last word for the flow's state. The traceback is in the first one.
         """
         self.error, self._outcome = error, "blocked"
-        self.due = time.monotonic() + LOOK_SECONDS
+        self.due = math.inf  # until it is seen to be worth a try
         if self._remedy is not None:
             self._remedy.wait(error)
         # A port, a time or a number of tries in the reason makes no other trouble.
         trouble = (type(error).__name__, error.what, re.sub(r"\d+", "", error.why or ""))
         known, self._trouble = trouble == self._trouble, trouble
-        if not known or self._last_said != "flow.blocked":
-            self._say("flow.blocked", **facts, **({} if known else _trace(raw, error)))
+        if not known or not isinstance(self._last_said, FlowBlocked):
+            trace = None if known else _trace(raw, error)
+            self._say(FlowBlocked(self.name, **_trouble(error), traceback=trace))
 
-    def _say(self, event: str, **facts: Any) -> None:
-        self._last_said = event
-        self._events.emit(event, self.name, **facts)
+    def _say(self, event: Event) -> None:
+        self._last_said = self._events.emit(event)
 
     def _unblocked(self) -> None:
         if self.error is not None:
-            self._say("flow.resumed", reason="what had stopped it is right again")
+            self._say(FlowResumed(self.name, reason="what had stopped it is right again"))
             self.error, self.recovered = None, True
         self._trouble = None
         if self._remedy is not None:
@@ -286,16 +326,16 @@ class Runner:
             self.error = None
             self._unexpected = 0
             self._backoff.succeeded()
-            self._say("flow.restarted")
+            self._say(FlowRestarted(self.name))
 
     def _paused(self) -> None:
         self._pause = False
         self.state = "paused"
-        self._say("flow.paused")
+        self._say(FlowPaused(self.name))
 
     def _give_way(self, error: LodeError) -> None:
         self._taken, self.error, self.state = None, error, "stopped"
-        self._say("batch.refused", error=type(error).__name__, what=error.what, why=error.why)
+        self._say(BatchRefused(self.name, error=type(error).__name__, what=error.what, why=error.why))
 
     def _pause_after(self, error: LodeError) -> float | None:
         """How long to wait before the next try; None when there shall be none."""
@@ -309,9 +349,22 @@ class Runner:
         return max(time.monotonic(), self._last + (self._every or 0.0))
 
 
-def _trace(raw: Exception, error: LodeError) -> dict[str, str]:
+class _Trouble(TypedDict):
+    """An error as events tell it."""
+
+    error: str
+    what: str
+    why: str | None
+    fix: str | None
+
+
+def _trouble(error: LodeError) -> _Trouble:
+    return {"error": type(error).__name__, "what": error.what, "why": error.why, "fix": error.fix}
+
+
+def _trace(raw: Exception, error: LodeError) -> str | None:
     if raw is error and error.__cause__ is None:
-        return {}
+        return None
     import traceback
 
-    return {"traceback": "".join(traceback.format_exception(raw))[-8000:]}
+    return "".join(traceback.format_exception(raw))[-8000:]

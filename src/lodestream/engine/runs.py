@@ -9,18 +9,20 @@ from pathlib import Path
 
 import psutil
 
-from lodestream.observe.events import Event, last_events, run_starts
+from lodestream.errors import JavaEnded
+from lodestream.observe import (
+    BatchRefused,
+    Event,
+    RunEnded,
+    RunStarted,
+    Trouble,
+    last_events,
+    run_starts,
+)
 from lodestream.tables.snapshot import Snapshot
 
 # Runs that are looked at when none lives: those before say nothing of how things are.
 _MOST_ENDED = 20
-_STATES = {
-    "flow.retry": "retrying",
-    "flow.stopped": "stopped",
-    "batch.refused": "stopped",
-    "flow.blocked": "blocked",
-    "flow.paused": "paused",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +39,15 @@ class RunStatus:
 class FlowState:
     state: str = "idle"
     error: str | None = None
+    # When the flow last found nothing new; only the run that lives knows it.
+    caught_up_at: float | None = None
 
 
 @dataclass(frozen=True)
 class Run:
     """One run by its log."""
 
-    began: Event
+    began: RunStarted
     state_dir: Path
     alive: bool
 
@@ -53,7 +57,7 @@ class Run:
 
     @property
     def tables(self) -> Sequence[str]:
-        return tuple(self.began.fields.get("tables") or ())
+        return self.began.tables
 
     @cached_property
     def events(self) -> list[Event]:
@@ -62,26 +66,30 @@ class Run:
     @cached_property
     def flows(self) -> Mapping[str, Event]:
         """By table, the last that was said of its flow."""
-        return {
-            event.table: event for event in self.events if event.table and event.name.startswith(("flow.", "batch."))
-        }
+        return {event.table: event for event in self.events if event.table and event.flow_state is not None}
+
+    @cached_property
+    def without_java(self) -> str | None:
+        """What ended the run, if its Java process did."""
+        return next((what for event in self.events if (what := _lost_java(event)) is not None), None)
 
     def keeps(self, table: str) -> bool:
         """Whether the table is this run's: it was to keep it, and has not lost it to another run."""
         last = self.flows.get(table)
-        return table in self.tables and not (last is not None and last.name == "batch.refused")
+        return table in self.tables and not isinstance(last, BatchRefused)
 
     def status(self) -> RunStatus:
-        ended = next((event for event in reversed(self.events) if event.name == "run.ended"), None)
-        reason = ended.fields.get("reason") if ended else (None if self.alive else "killed")
-        pid = self.began.fields.get("pid")
-        return RunStatus(self.name, pid, self.alive, self.began.time, ended.time if ended else None, reason)
+        ended = next((event for event in reversed(self.events) if isinstance(event, RunEnded)), None)
+        reason = ended.reason if ended else (None if self.alive else "killed")
+        return RunStatus(self.name, self.began.pid, self.alive, self.began.time, ended.time if ended else None, reason)
 
 
 class Runs:
     """The runs that live, and the last ones that ended."""
 
-    def __init__(self, state_dir: Path) -> None:
+    def __init__(self, state_dir: Path, told: Mapping[tuple[str, str], FlowState] | None = None) -> None:
+        """`told` is what the living runs say of their flows, by run and table: where they do, it is the truth."""
+        self._told = told or {}
         living: list[Run] = []
         ended: list[Run] = []
         for began in run_starts(state_dir):
@@ -110,24 +118,40 @@ class Runs:
         )
         if run is None:
             return FlowState()
+        told = self._told.get((run.name, table))
+        if run.alive and told is not None:
+            return told
         last = run.flows.get(table)
+        stopped = last is not None and last.flow_state == "stopped" and _lost_java(last) is None
+        if not run.alive and run.without_java is not None and not stopped:
+            # It ended for all of its tables alike, whichever flow met it first.
+            return FlowState("idle", run.without_java)
         at = published.timestamp_ms / 1000 if published and stamp and stamp.run == run.name else None
-        state = _STATES.get(last.name) if last is not None and (at is None or last.time > at) else None
-        if last is not None and state is not None and (run.alive or state == "stopped"):
-            return FlowState(state, str(last.fields.get("what") or "") or None)
+        state = last.flow_state if last is not None and (at is None or last.time > at) else None
+        if last is not None and state and (run.alive or state == "stopped"):
+            return FlowState(state, _what(last))
         if not run.alive:
             return FlowState()
-        return FlowState("running" if at is not None else "waiting")
+        # Its log does not say when a batch begins; the run itself would have, had it answered.
+        return FlowState("waiting")
 
 
-def _has_ended(state_dir: Path, began: Event) -> bool:
-    return any(event.name == "run.ended" for event in last_events(state_dir, began.run)[-5:])
+def _lost_java(event: Event) -> str | None:
+    """How Java ended, if the event tells of that."""
+    return event.what if isinstance(event, Trouble) and event.error == JavaEnded.__name__ else None
 
 
-def _lives(began: Event) -> bool:
-    pid = began.fields.get("pid")
+def _what(event: Event) -> str | None:
+    return event.what if isinstance(event, Trouble) else None
+
+
+def _has_ended(state_dir: Path, began: RunStarted) -> bool:
+    return any(isinstance(event, RunEnded) for event in last_events(state_dir, began.run)[-5:])
+
+
+def _lives(began: RunStarted) -> bool:
     try:
         # A process that began after the run is another one that was given the same number.
-        return pid is not None and psutil.Process(int(pid)).create_time() <= began.time + 1
+        return began.pid is not None and psutil.Process(began.pid).create_time() <= began.time + 1
     except psutil.Error:
         return False

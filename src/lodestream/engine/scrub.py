@@ -6,19 +6,28 @@ as soon as one begins. After three interrupted attempts a sample of the keys is 
 
 from __future__ import annotations
 
+import fcntl
 import json
 import logging
 import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypedDict
 
-from lodestream.observe.events import EventLog
-from lodestream.recovery.verify.result import DIFFERENT, EQUAL, UNVERIFIABLE, Differences, Interrupted, Verification
+from lodestream.flows.parts import Repair
+from lodestream.observe import (
+    EventLog,
+    VerifyEqual,
+    VerifyFailed,
+    VerifyMismatch,
+    VerifyPostponed,
+    VerifySkipped,
+)
+from lodestream.recovery.verify.result import DIFFERENT, EQUAL, UNVERIFIABLE, Interrupted, Verification
 
 log = logging.getLogger(__name__)
 
@@ -39,14 +48,6 @@ class Driving(Protocol):
     def wake(self, names: Iterable[str]) -> None: ...
 
 
-class Repairable(Protocol):
-    """What is asked of a Gold flow. Asked for at each use: a restart and a blocked flow's next try make it anew."""
-
-    rebuilding: bool
-
-    def rebuild_next(self) -> None: ...
-
-
 # Verifies one table: its name, how many keys (None: all), and what is called between two steps.
 Verify = Callable[[str, int | None, Callable[[], None]], Verification]
 
@@ -59,7 +60,7 @@ class Schedule:
         known = _read(file)
         self._last = {name: known.get(name, time.time()) for name in intervals}
         self._not_before: dict[str, float] = {}
-        self._save()
+        self._save(*(name for name in intervals if name not in known))
 
     def due(self) -> list[str]:
         """The longest overdue first."""
@@ -74,23 +75,26 @@ class Schedule:
     def done(self, name: str) -> None:
         self._not_before.pop(name, None)
         self._last[name] = time.time()
-        self._save()
+        self._save(name)
 
     def again(self, name: str) -> None:
         """It is due now, however short ago it was verified."""
         self._not_before.pop(name, None)
         self._last[name] = time.time() - self._intervals[name]
+        self._save(name)
 
     def pause(self, name: str) -> None:
         self._not_before[name] = time.time() + min(_LONGEST_PAUSE, self._intervals[name] / 10)
 
-    def _save(self) -> None:
-        """Drivers that share the project's tables with --only share the file as well: the others' entries stay."""
-        part = self._file.with_name(f"{self._file.name}.{os.getpid()}")
+    def _save(self, *names: str) -> None:
+        """Drivers that share the project's tables with --only share the file: each changes its own entries alone."""
         with suppress(OSError):  # a full disk costs a verification too many, never the run
             self._file.parent.mkdir(parents=True, exist_ok=True)
-            part.write_text(json.dumps({**_read(self._file), **self._last}), encoding="utf-8")
-            part.replace(self._file)
+            with _alone(self._file.with_name(f"{self._file.name}.lock")):
+                part = self._file.with_name(f"{self._file.name}.{os.getpid()}")
+                kept = {**_read(self._file), **{name: self._last[name] for name in names}}
+                part.write_text(json.dumps(kept), encoding="utf-8")
+                part.replace(self._file)
 
 
 class Scrubber:
@@ -103,12 +107,12 @@ class Scrubber:
         self,
         schedule: Schedule,
         verify: Verify,
-        flow: Callable[[str], Repairable],
+        table: Callable[[str], Repair],
         driver: Driving,
         events: EventLog,
         cancel: Callable[[], None] = lambda: None,
     ) -> None:
-        self._schedule, self._verify, self._flow = schedule, verify, flow
+        self._schedule, self._verify, self._table = schedule, verify, table
         self._driver, self._events, self._cancel = driver, events, cancel
         self._ended = threading.Event()
         self._interrupted = threading.Event()
@@ -130,7 +134,7 @@ class Scrubber:
 
     def _work(self) -> None:
         while not self._ended.wait(_LOOK):
-            waiting = [name for name in self._schedule.due() if not self._flow(name).rebuilding]
+            waiting = [name for name in self._schedule.due() if not self._table(name).rebuilding]
             if not waiting:
                 continue
             if self._driver.idle_for() >= QUIET:
@@ -181,56 +185,73 @@ class Scrubber:
         self._postponed.pop(name, None)
         self._schedule.done(name)
         if isinstance(outcome, Exception):
-            self._events.emit("verify.failed", name, error=type(outcome).__name__, what=_first_line(outcome))
+            self._events.emit(VerifyFailed(name, error=type(outcome).__name__, what=_first_line(outcome)))
         elif outcome.status == EQUAL:
             self._rebuilt.discard(name)
-            self._events.emit("verify.equal", name, rows=outcome.rows.stored, **_facts(outcome))
+            self._events.emit(VerifyEqual(name, rows=outcome.rows.stored, **_facts(outcome)))
         elif outcome.status == DIFFERENT:
             self._differs(name, outcome)
         else:
-            self._events.emit("verify.skipped", name, status=outcome.status, reason=outcome.reason)
+            self._events.emit(VerifySkipped(name, status=outcome.status, reason=outcome.reason))
 
     def _differs(self, name: str, found: Verification) -> None:
         """Say it, and rebuild: once. A table that differs right after it was rebuilt is not mended by another one."""
         rebuild = name not in self._rebuilt
-        facts = {**_facts(found), **_counted(found.rows), **_counted(found.state, "state_")}
+        rows, state = found.rows, found.state
         self._events.emit(
-            "verify.mismatch",
-            name,
-            **facts,
-            columns=dict(found.rows.columns),
-            samples=[{"kind": one.kind, "stored": one.stored, "fresh": one.fresh} for one in found.rows.samples],
-            reason=found.reason,
-            rebuild=rebuild,
-        )
-        log.error(
-            "verify.mismatch flow=%s %s rebuild=%s",
-            name,
-            " ".join(f"{key}={value}" for key, value in facts.items() if value is not None),
-            str(rebuild).lower(),
+            VerifyMismatch(
+                name,
+                **_facts(found),
+                added=rows.added,
+                missing=rows.missing,
+                changed=rows.changed,
+                state_added=state.added if state.any else None,
+                state_missing=state.missing if state.any else None,
+                state_changed=state.changed if state.any else None,
+                columns=dict(rows.columns),
+                samples=tuple({"kind": one.kind, "stored": one.stored, "fresh": one.fresh} for one in rows.samples),
+                reason=found.reason,
+                rebuild=rebuild,
+            )
         )
         if rebuild:
             self._rebuilt.add(name)
-            self._flow(name).rebuild_next()
             self._schedule.again(name)  # what was rebuilt is verified too
+            self._ask_for_rebuild(name)
             self._driver.wake([name])
+
+    def _ask_for_rebuild(self, name: str) -> None:
+        try:
+            self._table(name).rebuild_next()
+        except Exception as error:  # it is asked for all the same; only the next process would not know of it
+            log.warning("verify.unnoted flow=%s error=%s", name, _first_line(error))
 
     def _say_postponed(self, name: str) -> None:
         """Once an interval: a driver that is never idle never verifies, and that must not go unnoticed."""
         missed = int(self._schedule.overdue(name))
         if missed > self._postponed[name]:
             self._postponed[name] = missed
-            self._events.emit("verify.postponed", name, intervals=missed, reason="the driver is never idle for long")
+            reason = "the driver is never idle for long"
+            self._events.emit(VerifyPostponed(name, intervals=missed, reason=reason))
 
 
-def _facts(found: Verification) -> dict[str, float | int | None]:
+class _Facts(TypedDict):
+    ms: float
+    snapshot: int | None
+    sampled: int | None
+
+
+def _facts(found: Verification) -> _Facts:
     return {"ms": found.ms, "snapshot": found.snapshot, "sampled": found.sampled}
 
 
-def _counted(found: Differences, prefix: str = "") -> dict[str, int]:
-    if prefix and not found.any:
-        return {}
-    return {f"{prefix}{kind}": getattr(found, kind) for kind in ("added", "missing", "changed")}
+@contextmanager
+def _alone(lock: Path) -> Iterator[None]:
+    """Between reading and writing nobody else writes. The lock goes with the process that holds it."""
+    with lock.open("a") as held:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(held, fcntl.LOCK_EX)
+        yield
 
 
 def _read(file: Path) -> dict[str, float]:

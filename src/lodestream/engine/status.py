@@ -3,30 +3,45 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from lodestream.config import Config
-from lodestream.engine.keyed import keyed
-from lodestream.engine.lag import Ends, kafka_ends, kafka_pending, table_pending
-from lodestream.engine.project import Project
+from lodestream.engine.flow_control import FlowState as LivingFlow
+from lodestream.engine.flow_control import living_flows
+from lodestream.engine.lag import table_pending
 from lodestream.engine.runs import FlowState, Runs, RunStatus
-from lodestream.flows.dead.letters import SUFFIX
-from lodestream.pipeline import Graph, Kafka, Table
+from lodestream.engine.sink_status import SinkStatus, failing_sinks, sink_status
+from lodestream.names import DEAD
+from lodestream.observe import last_events
+from lodestream.pipeline import Graph, Table
+from lodestream.planning.keyed import keyed
+from lodestream.planning.project import Project
 from lodestream.recovery.open_count import count_open
+from lodestream.sources.kinds import Backlog, Waiting, kind_of
+from lodestream.sources.reference.lag import reference_waiting
 from lodestream.tables.feed import feed_of
 from lodestream.tables.history import History
+from lodestream.tables.live_rows import counted, live_rows
 from lodestream.tables.metadata import look_at
+from lodestream.tables.sink_notes import TABLE as SINKS
 from lodestream.tables.snapshot import Snapshot
 
 _AT_ONCE = 4
+# A run answers in a fifth of that unless the machine is busy; then its log has to do.
+_ANSWER_SECONDS = 0.8
+# A flow in one of these states looks at its source again and again.
+_LOOKING = ("running", "waiting", "done")
 
 
 @dataclass(frozen=True, slots=True)
 class TableStatus:
-    """One table. `lag_*` is behind the newest input; `freshness_s` the age of the moment up to which it is complete."""
+    """One table. `lag_seconds` is the age of the oldest event that waits, `freshness_s` that of the moment up to which
+    the table is complete.
+    """
 
     name: str
     tier: str
@@ -42,6 +57,7 @@ class TableStatus:
     dead: int | None = None
     state: str = "idle"
     error: str | None = None
+    sinks: tuple[SinkStatus, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,20 +71,24 @@ class Status:
 
 
 def read_status(project: Project) -> Status:
-    runs = Runs(project.config.state_dir)
     names = [table.name for table in project.graph]
     # Readers of a keyed table stand at a place of its feed.
     feeds = [feed_of(name) for name in names if keyed(project.graph, name)]
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="lode-lag") as pool:
-        # Brokers answer while the catalog is read.
-        asked = {name: pool.submit(kafka_ends, project.config, source) for name, source in _topics(project.graph)}
-        views = look_at(project.config, [*names, *feeds, *(name + SUFFIX for name in names)])
-        ends = {name: one.result() for name, one in asked.items()}
+        # Sources answer while the catalog is read.
+        asked = {name: pool.submit(ask) for name, ask in _questions(project)}
+        living = pool.submit(living_flows, project.config.state_dir, _ANSWER_SECONDS)
+        views = look_at(project.config, [*names, *feeds, *(name + DEAD for name in names), SINKS])
+        backlogs = {name: one.result() for name, one in asked.items()}
+        runs = Runs(project.config.state_dir, _told(living.result()))
     stream = StreamAge(project.graph, views)
     found: dict[str, TableStatus] = {}
     for table in project.graph:
-        found[table.name] = _table(project, table, views, found, runs, stream, ends.get(table.name))
-    return Status(project.pipeline.name, tuple(found.values()), runs.current())
+        found[table.name] = _table(project, table, views, found, runs, stream, backlogs)
+    current = runs.current()
+    failing = failing_sinks(last_events(project.config.state_dir, current.run) if current else ())
+    tables = [replace(one, sinks=sink_status(project.graph[name], views, failing)) for name, one in found.items()]
+    return Status(project.pipeline.name, tuple(tables), current)
 
 
 def _table(
@@ -78,19 +98,22 @@ def _table(
     upstream: Mapping[str, TableStatus],
     runs: Runs,
     stream: StreamAge,
-    ends: Ends | None,
+    backlogs: Mapping[str, Backlog | None],
 ) -> TableStatus:
     view = views.get(table.name)
     head = view.head() if view else None
     stamped = view.last_stamped() if view else None
     flow = runs.flow(table.name, stamped)
+    trouble = flow.error or (table.problem.what if table.problem else None)
     if view is None or head is None:
-        return TableStatus(table.name, table.tier, state=flow.state, error=flow.error)
+        return TableStatus(table.name, table.tier, state=flow.state, error=trouble)
     stamp = stamped.stamp if stamped else None
-    lag = _lag(project, table, stamp.positions if stamp else {}, views, upstream, flow, ends)
+    waiting = _waiting(project, table, stamp.positions if stamp else {}, views, upstream, flow, backlogs, stream)
     asof = stream.asof(table.name)
-    age = None if asof is None else max(0.0, time.time() - asof)
-    letters = views.get(table.name + SUFFIX)
+    lag = waiting.rows if waiting else None
+    since = _latest(asof, flow.caught_up_at) if waiting is None or waiting.since is None else waiting.since
+    age = 0.0 if lag == 0 else None if since is None else max(0.0, time.time() - since)
+    letters = views.get(table.name + DEAD)
     return TableStatus(
         name=table.name,
         tier=table.tier,
@@ -105,46 +128,74 @@ def _table(
         batch_rows={**stamp.rows, "out": stamped.added_rows} if stamp and stamped else {},
         dead=count_open(project.config, letters) if letters else None,
         state=flow.state,
-        error=flow.error,
+        error=trouble,
     )
 
 
-def _rows(config: Config, view: History, head: Snapshot) -> int:
-    """What a reader finds. Deletes that outlived the files they were about would be subtracted in vain."""
-    if head.live_rows == head.total_rows or not any(one.operation == "replace" for one in view.ancestors(head)):
-        return head.live_rows
+def _rows(config: Config, view: History, head: Snapshot) -> int | None:
+    """What a reader finds, by the history or, where that was cut off, by manifests and delete files: never by rows."""
+    found = live_rows(view.ancestors(head))
+    if found is not None:
+        return found
     from lodestream.tables.inspect import Inspector
 
     whole = Inspector(config).look(view.name)
-    return int(whole.table.scan().count()) if whole else head.live_rows
+    return counted(whole) if whole else None
 
 
-def _lag(
+def _waiting(
     project: Project,
     table: Table,
     positions: Mapping[str, Any],
     views: Mapping[str, History],
     upstream: Mapping[str, TableStatus],
     flow: FlowState,
-    ends: Ends | None,
-) -> int | None:
+    backlogs: Mapping[str, Backlog | None],
+    stream: StreamAge,
+) -> Waiting | None:
     """Rows still to come, from the source to here; None when the source cannot be asked."""
-    if isinstance(table.source, Kafka):
-        return kafka_pending(ends, positions.get("kafka"))
+    backlog = backlogs.get(table.name)
+    if backlog is None and table.name in backlogs:
+        return None
+    if table.problem is not None:
+        return None  # what it reads is not known
     if not project.graph.inputs(table.name):
-        # Only its flow looks at the source: one that does not go on cannot say that nothing is new.
-        return None if flow.state in ("stopped", "retrying", "blocked", "paused") else 0
-    total = 0
+        found = backlog(positions) if backlog else None
+        # Of what cannot be asked, only the flow that looks at it can say that nothing is new.
+        return found or (Waiting(0) if flow.state in _LOOKING else None)
+    total, moments = 0, []
     for name in project.graph.streams(table.name):
-        behind = upstream[name].lag_events if name in upstream else None
-        if behind is None:
+        given = upstream.get(name)
+        if given is None or given.lag_events is None:
             return None
-        total += behind + table_pending(views.get(feed_of(name)) or views.get(name), positions.get(name))
-    return total
+        pending = table_pending(views.get(feed_of(name)) or views.get(name), positions.get(name))
+        total += given.lag_events + pending
+        if given.lag_events and given.lag_seconds is not None:
+            moments.append(time.time() - given.lag_seconds)
+        if pending and (moment := stream.first_unread(name, positions.get(name))) is not None:
+            moments.append(moment)
+    return Waiting(total, min(moments, default=None))
 
 
-def _topics(graph: Graph) -> Iterator[tuple[str, Kafka]]:
-    return ((table.name, table.source) for table in graph if isinstance(table.source, Kafka))
+def _latest(*moments: float | None) -> float | None:
+    return max((one for one in moments if one is not None), default=None)
+
+
+def _told(flows: Iterable[LivingFlow]) -> dict[tuple[str, str], FlowState]:
+    """What living runs say of their flows, by run and table."""
+    return {
+        (one.run, one.table): FlowState(one.state, one.error["what"] if one.error else None, one.caught_up_at)
+        for one in flows
+    }
+
+
+def _questions(project: Project) -> Iterator[tuple[str, Callable[[], Backlog | None]]]:
+    """What to ask the sources that can be asked without their flow."""
+    for table in project.graph:
+        if table.reference is not None:
+            yield table.name, partial(partial, reference_waiting, table.reference)
+        elif table.source is not None and (ask := kind_of(table.source).backlog) is not None:
+            yield table.name, partial(ask, table.source, project.config)
 
 
 class StreamAge:
@@ -160,6 +211,22 @@ class StreamAge:
     def asof(self, name: str) -> float | None:
         view = self._views.get(name)
         return self._at(name, view, view.head()) if view else None
+
+    def first_unread(self, name: str, position: Mapping[str, Any] | None) -> float | None:
+        """When the oldest rows of an input that were not read from this position had come, as far as it noted that."""
+        view = self._views.get(feed_of(name)) or self._views.get(name)
+        place = position.get("snapshot") if position else None
+        oldest = None
+        for snapshot in view.ancestors(view.head()) if view else ():
+            if snapshot.id == place:
+                break
+            oldest = snapshot
+            if snapshot.parent == place:
+                break
+        if view is None or oldest is None:
+            return None
+        noted = self._at(name, view, oldest) if oldest.stamp else None
+        return oldest.timestamp_ms / 1000 if noted is None else noted
 
     def _at(self, name: str, view: History, snapshot: Snapshot | None) -> float | None:
         stamp = next((one.stamp for one in view.ancestors(snapshot) if one.stamp is not None), None)

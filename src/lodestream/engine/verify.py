@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from lodestream.config import nearest
 from lodestream.contracts.masking import sensitive
-from lodestream.engine.project import Project, contract_of
 from lodestream.errors import ConfigError, DeclarationError, LodeError, Transient
 from lodestream.pipeline import Table
+from lodestream.planning.project import Project, contract_of
 from lodestream.recovery.verify.result import UNVERIFIABLE, Interrupted, Verification
 from lodestream.runtime.progress import Progress, SilentProgress
 
@@ -35,6 +35,7 @@ def verify_tables(
 def _verified(
     project: Project, chosen: Sequence[Table], keys: int | None, seed: int, progress: Progress
 ) -> Iterator[Verification]:
+    from lodestream.runtime.java_process import while_java_lives
     from lodestream.tables.inspect import Inspector  # a start of `lode run` does not wait for it
 
     inspector = Inspector(project.config)
@@ -44,9 +45,10 @@ def _verified(
         if view is None or view.head() is None:
             yield Verification(table.name, UNVERIFIABLE, "it has not been made yet")
             continue
-        builder = builder or _builder(project, progress)
-        with progress.step(f"Verifying {table.name}"):
-            found = verify_one(project, builder, table, _sampling(keys, seed))
+        with while_java_lives():
+            builder = builder or _builder(project, progress)
+            with progress.step(f"Verifying {table.name}"):
+                found = verify_one(project, builder, table, _sampling(keys, seed))
         yield found
 
 
@@ -59,17 +61,20 @@ def verify_one(
 ) -> Verification:
     """One table, read by a flow of its own. What keeps it from being verified is an answer, unless it may pass."""
     from lodestream.engine.failures import FileGone, explain
-    from lodestream.flows.gold.flow import GoldFlow
     from lodestream.recovery.verify.table import verify_table
+    from lodestream.runtime.java_process import java_ended
 
-    flow = builder.flow(table, beside="verify")
-    if not isinstance(flow, GoldFlow):
+    if table.tier != "gold":
         raise ConfigError(f"{table.name} is no Gold table")
+    kept = builder.gold(table, beside="verify")
+    flow = kept.flow
     try:
-        return verify_table(flow, sampling=sampling, hide=hidden_columns(project, table), proceed=proceed)
+        return verify_table(kept.table, sampling=sampling, hide=hidden_columns(project, table), proceed=proceed)
     except Interrupted:
         raise
     except Exception as raw:
+        if java_ended(raw) is not None:
+            raise  # of which `while_java_lives` tells, or the run that this goes on beside
         error = flow.explain(raw) or explain(raw, table.name)
         if isinstance(error, Transient) and not isinstance(error, FileGone):
             raise error from raw

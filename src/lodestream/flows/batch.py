@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pyspark.sql import DataFrame
+
+from lodestream.flows.facts import Facts
 from lodestream.sources.source import Position
-from lodestream.tables.iceberg import IcebergStore
-from lodestream.tables.publish import Staged
+from lodestream.tables.publish import Base, Staged
 from lodestream.tables.snapshot import Snapshot, Stamp
 from lodestream.tables.store import TableStore
 
@@ -23,6 +25,7 @@ class Span:
     rows: int
     caught_up: bool = True
     previous: Stamp | None = None
+    given: DataFrame | None = None  # the rows themselves, where the source has handed them out already
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +40,23 @@ class Published:
     seconds: Mapping[str, float] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A published batch, what it was built on, and what it tells of its rows; None when nobody looked."""
+
+    published: Published
+    base: Base
+    facts: Facts | None = None
+
+
 class Batch(ABC):
     """What a tier made of a span, not yet written."""
 
     counts: Mapping[str, int]
+
+    def facts(self) -> Facts | None:
+        """What is known of the rows, asked for once they are published."""
+        return None
 
     @abstractmethod
     def write(self, branch: str, properties: Mapping[str, str]) -> None:
@@ -75,14 +91,16 @@ class NoRows(Batch):
         self._store = store
 
     def write(self, branch: str, properties: Mapping[str, str]) -> None:
-        if isinstance(self._store, IcebergStore):
-            self._store.commit_empty(branch, properties)
+        self._store.commit_empty(branch, properties)
+
+    def facts(self) -> Facts | None:
+        return Facts()
 
 
 def published(
     flow: str, staged: Staged, span: Span, counts: Mapping[str, int], seconds: Mapping[str, float]
 ) -> Published:
-    rows = {**counts, "out": staged.snapshot.added_rows}
+    rows = {"out": staged.snapshot.added_rows, **counts}
     size = int(staged.snapshot.summary.get("added-files-size", "0"))
     return Published(
         flow, staged.stamp.batch, staged.snapshot.id, staged.stamp.positions, rows, size, span.caught_up, seconds

@@ -1,157 +1,486 @@
-"""Everything that happens in a run, as an append-only log of typed lines.
+"""Every event that a run or a command can tell of: an enum of their names, and a type with its fields for each.
 
-One file per run under the project's state folder: a second process can read it while the run goes on, and deleting it
-loses history, never progress.
+A new event is a member of `EventName`, a type here and an export of the package. docs/events.md has a table of all.
 """
 
 from __future__ import annotations
 
-import json
-import logging
-import threading
-import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import IO, Any
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
 
-log = logging.getLogger("lodestream.events")
-
-# Beside the log, its events that are few: who asks for the state of flows need not read a million batches.
-FEW = ".few"
-_MANY = ("batch.published",)
-_LAST_BYTES = 256 * 1024
-# Somebody should look: a flow makes no progress, and the log says so at the level that wakes people.
-ALERTS = ("flow.blocked", "flow.stopped", "batch.refused")
+from lodestream.observe.event import Event, Severity, event_type
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
-    name: str
-    time: float
-    run: str
-    table: str | None = None
-    fields: Mapping[str, Any] = field(default_factory=dict)
+class EventName(StrEnum):
+    """The names as they stand in logs, in `lode events --name` and in alerts: none is ever changed."""
 
-    def to_json(self) -> dict[str, Any]:
-        return {"time": self.time, "run": self.run, "event": self.name, "table": self.table, **self.fields}
-
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> Event:
-        rest = {key: value for key, value in raw.items() if key not in ("time", "run", "event", "table")}
-        return cls(raw["event"], float(raw["time"]), raw["run"], raw.get("table"), rest)
-
-    def line(self) -> str:
-        shown = {"flow": self.table, **self.fields}
-        return " ".join([self.name, *(f"{k}={_short(v)}" for k, v in shown.items() if v is not None)])
-
-
-class EventLog:
-    """Where a run's events go. Safe to call from every flow's thread."""
-
-    def __init__(self, folder: Path, run: str, listener: Callable[[Event], None] | None = None) -> None:
-        self.run = run
-        self._path = folder / f"{run}.jsonl"
-        self._listener = listener
-        self._lock = threading.Lock()
-        self._file: IO[str] | None = None
-        self._few: IO[str] | None = None
-        self._unread: list[Event] = []
-
-    def emit(self, name: str, table: str | None = None, **fields: Any) -> Event:
-        event = Event(name, time.time(), self.run, table, fields)
-        with self._lock:
-            self._write(event)
-            self._unread.append(event)
-        log.log(logging.ERROR if name in ALERTS else logging.INFO, "%s", event.line())
-        if self._listener:
-            self._listener(event)
-        return event
-
-    def take(self) -> list[Event]:
-        """Events since the last call: what the events table still lacks."""
-        with self._lock:
-            taken, self._unread = self._unread, []
-        return taken
-
-    def close(self) -> None:
-        with self._lock:
-            for one in (self._file, self._few):
-                if one:
-                    one.close()
-            self._file = self._few = None
-
-    def _write(self, event: Event) -> None:
-        try:
-            if self._file is None:
-                self._path.parent.mkdir(parents=True, exist_ok=True)
-                self._file = self._path.open("a", encoding="utf-8", buffering=1)
-                self._few = self._path.with_suffix(FEW).open("a", encoding="utf-8", buffering=1)
-            line = json.dumps(event.to_json(), default=str) + "\n"
-            self._file.write(line)
-            if self._few is not None and event.name not in _MANY:
-                self._few.write(line)
-        except OSError as error:
-            # A full disk must not stop the flows: the log is history, the tables are the truth.
-            log.warning("events.lost path=%s error=%s", self._path, error)
+    RUN_STARTED = "run.started"
+    RUN_ENDED = "run.ended"
+    LEASE_MISSING = "lease.missing"
+    BATCH_PUBLISHED = "batch.published"
+    BATCH_REFUSED = "batch.refused"
+    FLOW_RETRY = "flow.retry"
+    FLOW_BLOCKED = "flow.blocked"
+    FLOW_STOPPED = "flow.stopped"
+    FLOW_PAUSED = "flow.paused"
+    FLOW_RESUMED = "flow.resumed"
+    FLOW_RESTARTED = "flow.restarted"
+    FLOW_ENDED = "flow.ended"
+    GAP_ACCEPTED = "gap.accepted"
+    TABLE_ADOPTED = "table.adopted"
+    DEFINITION_CHANGED = "definition.changed"
+    DEFINITION_RESTORED = "definition.restored"
+    SCHEMA_CHANGE = "schema-change"
+    CONTRACT_UNREADABLE = "contract.unreadable"
+    COLUMN_UNFILLED = "column.unfilled"
+    FIELD_UNKNOWN = "field.unknown"
+    REBUILT = "rebuilt"
+    PLAN_REFUSED = "plan-refused"
+    PLAN_UNTRIED = "plan-untried"
+    DEAD_REPLAYED = "dead.replayed"
+    DEAD_DISCARDED = "dead.discarded"
+    SINK_RETRY = "sink.retry"
+    SINK_BLOCKED = "sink.blocked"
+    SINK_RESUMED = "sink.resumed"
+    SINK_REFRESHED = "sink.refreshed"
+    VERIFY_EQUAL = "verify.equal"
+    VERIFY_MISMATCH = "verify.mismatch"
+    VERIFY_REBUILT = "verify.rebuilt"
+    VERIFY_SKIPPED = "verify.skipped"
+    VERIFY_POSTPONED = "verify.postponed"
+    VERIFY_FAILED = "verify.failed"
 
 
-def events_folder(state_dir: Path) -> Path:
-    return state_dir / "events"
+@event_type
+class RunStarted(Event):
+    """A run begins; the first event of its log."""
+
+    event_name = EventName.RUN_STARTED
+
+    pipeline: str | None = None
+    tables: tuple[str, ...]
+    once: bool
+    pid: int | None = None
 
 
-def read_events(
-    state_dir: Path, *, run: str | None = None, table: str | None = None, name: str | None = None
-) -> Iterator[Event]:
-    """All logged events that match, oldest run first. A line cut off by a crash is skipped."""
-    for path in sorted(events_folder(state_dir).glob("*.jsonl")):
-        if run is not None and path.stem != run:
-            continue
-        for event in _read(path):
-            if (table is None or event.table == table) and (name is None or event.name.startswith(name)):
-                yield event
+@event_type
+class RunEnded(Event):
+    """A run ended by itself or was asked to; one that was killed has no such event."""
+
+    event_name = EventName.RUN_ENDED
+
+    reason: str
+    exit_code: int
 
 
-def run_starts(state_dir: Path) -> Iterator[Event]:
-    """How each run began, the newest first. Commands beside a run have a log and no beginning."""
-    for path in sorted(events_folder(state_dir).glob("*.jsonl"), reverse=True):
-        first = next(_read(path), None)
-        if first is not None and first.name == "run.started":
-            yield first
+@event_type
+class LeaseMissing(Event):
+    """The catalog did not give the run its lease: it goes on, and tries again."""
+
+    event_name = EventName.LEASE_MISSING
+    severity = Severity.WARNING
+
+    error: str
+    what: str
 
 
-def last_events(state_dir: Path, run: str) -> list[Event]:
-    """The end of a run's log without its batches: how its flows are, and whether it has ended."""
-    log_file = events_folder(state_dir) / f"{run}.jsonl"
-    few = log_file.with_suffix(FEW)
-    try:
-        with (few if few.exists() else log_file).open("rb") as lines:
-            size = lines.seek(0, 2)
-            lines.seek(max(0, size - _LAST_BYTES))
-            end = lines.read().decode("utf-8", errors="replace")
-    except OSError:
-        return []
-    whole = end if size <= _LAST_BYTES else end.partition("\n")[2]
-    return [event for event in map(_parsed, whole.splitlines()) if event is not None]
+@event_type
+class BatchPublished(Event):
+    """A batch is in its table, with the positions that it was read to."""
+
+    event_name = EventName.BATCH_PUBLISHED
+    severity = Severity.GOOD
+    frequent = True
+    flow_state = ""
+
+    batch: int
+    snapshot: int
+    rows: Mapping[str, int]
+    bytes: int
+    ms: Mapping[str, float]
+    positions: Mapping[str, Any]
+    caught_up: bool
 
 
-def _parsed(line: str) -> Event | None:
-    try:
-        return Event.from_json(json.loads(line))
-    except (ValueError, KeyError):
-        return None  # cut off by a crash
+@event_type
+class BatchRefused(Event):
+    """Another run keeps the table: nothing of ours was published."""
+
+    event_name = EventName.BATCH_REFUSED
+    severity = Severity.ALERT
+    flow_state = "stopped"
+
+    error: str
+    what: str
+    why: str | None
+    fix: str | None = None
+    traceback: str | None = None
 
 
-def _read(path: Path) -> Iterator[Event]:
-    with path.open(encoding="utf-8", errors="replace") as lines:
-        for line in lines:
-            event = _parsed(line)
-            if event is not None:
-                yield event
+@event_type
+class FlowRetry(Event):
+    """A trouble that may pass; the flow tries again."""
+
+    event_name = EventName.FLOW_RETRY
+    severity = Severity.WARNING
+    flow_state = "retrying"
+
+    error: str
+    what: str
+    why: str | None
+    fix: str | None
+    tries: int
+    most_tries: int | None = None
+    give_up_s: float | None = None
+    pause_s: float
 
 
-def _short(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.3f}"
-    text = str(value) if not isinstance(value, Mapping) else json.dumps(value, separators=(",", ":"))
-    return text if len(text) <= 120 else text[:117] + "..."
+@event_type
+class FlowBlocked(Event):
+    """Something outside must be put right; the flow goes on by itself once it is."""
+
+    event_name = EventName.FLOW_BLOCKED
+    severity = Severity.ALERT
+    flow_state = "blocked"
+
+    error: str
+    what: str
+    why: str | None
+    fix: str | None
+    traceback: str | None = None
+
+
+@event_type
+class FlowStopped(Event):
+    """Something that a person must decide; the flow makes no further batch."""
+
+    event_name = EventName.FLOW_STOPPED
+    severity = Severity.ALERT
+    flow_state = "stopped"
+
+    error: str
+    what: str
+    why: str | None
+    fix: str | None
+    traceback: str | None = None
+
+
+@event_type
+class FlowPaused(Event):
+    """A person asked the flow to pause."""
+
+    event_name = EventName.FLOW_PAUSED
+    severity = Severity.WARNING
+    flow_state = "paused"
+
+
+@event_type
+class FlowResumed(Event):
+    """The flow goes on."""
+
+    event_name = EventName.FLOW_RESUMED
+    flow_state = ""
+
+    reason: str
+
+
+@event_type
+class FlowRestarted(Event):
+    """The flow began anew, as a new run would."""
+
+    event_name = EventName.FLOW_RESTARTED
+    flow_state = ""
+
+
+@event_type
+class FlowEnded(Event):
+    """The flow has nothing more to do in this run."""
+
+    event_name = EventName.FLOW_ENDED
+    flow_state = ""
+
+    reason: str
+    batches: int
+    rows: int
+
+
+@event_type
+class GapAccepted(Event):
+    """A person accepted that the source has lost records; the table says so as well."""
+
+    event_name = EventName.GAP_ACCEPTED
+    severity = Severity.WARNING
+
+    error: str
+    what: str
+    why: str | None
+
+
+@event_type
+class TableAdopted(Event):
+    """A person gave a table with rows of another's to this pipeline."""
+
+    event_name = EventName.TABLE_ADOPTED
+
+    what: str
+
+
+@event_type
+class DefinitionChanged(Event):
+    """A file was edited that a run reads only when it begins."""
+
+    event_name = EventName.DEFINITION_CHANGED
+    severity = Severity.WARNING
+
+    file: str
+    tables: tuple[str, ...]
+    fix: str | None
+
+
+@event_type
+class DefinitionRestored(Event):
+    """An edited file is again as the run knows it."""
+
+    event_name = EventName.DEFINITION_RESTORED
+
+    file: str
+    tables: tuple[str, ...]
+    fix: str | None
+
+
+@event_type
+class SchemaChange(Event):
+    """A contract was edited and applied: `steps` changed the table, `changes` only what is promised."""
+
+    event_name = EventName.SCHEMA_CHANGE
+
+    contract: str
+    steps: tuple[str, ...]
+    changes: tuple[str, ...]
+
+
+@event_type
+class ContractUnreadable(Event):
+    """An edited contract cannot be read; the one before goes on."""
+
+    event_name = EventName.CONTRACT_UNREADABLE
+    severity = Severity.WARNING
+
+    what: str
+    why: str | None
+
+
+@event_type
+class ColumnUnfilled(Event):
+    """Columns of the contract that the function does not return: they are null in every row."""
+
+    event_name = EventName.COLUMN_UNFILLED
+    severity = Severity.WARNING
+
+    columns: tuple[str, ...]
+    contract: str
+
+
+@event_type
+class FieldUnknown(Event):
+    """Fields came that the contract does not name; told once of each in a run."""
+
+    event_name = EventName.FIELD_UNKNOWN
+
+    fields: tuple[str, ...]
+    rows: int
+
+
+@event_type
+class Rebuilt(Event):
+    """A Gold table was computed anew, since what follows its changes met a value that it refuses."""
+
+    event_name = EventName.REBUILT
+
+    why: str
+
+
+@event_type
+class PlanRefused(Event):
+    """Spark computed something else by the plan than by the query: the table is kept by full refresh."""
+
+    event_name = EventName.PLAN_REFUSED
+
+    strategy: str
+    why: str
+
+
+@event_type
+class PlanUntried(Event):
+    """Spark could not compare a declared plan with the query; it is used as declared."""
+
+    event_name = EventName.PLAN_UNTRIED
+
+    strategy: str
+    why: str
+
+
+@event_type
+class DeadReplayed(Event):
+    """Dead letters were judged again: `letters` entered the table, `failing` did not."""
+
+    event_name = EventName.DEAD_REPLAYED
+
+    letters: int
+    failing: int
+    rows: Mapping[str, int]
+    batches: tuple[int, ...]
+
+
+@event_type
+class DeadDiscarded(Event):
+    """Dead letters were marked as not worth a replay."""
+
+    event_name = EventName.DEAD_DISCARDED
+
+    letters: int
+    note: str | None
+
+
+@event_type
+class SinkRetry(Event):
+    """A sink did not take what it was given; it is given it again."""
+
+    event_name = EventName.SINK_RETRY
+    severity = Severity.WARNING
+
+    sink: str
+    error: str
+    what: str
+    why: str | None
+    fix: str | None
+    tries: int
+    give_up_s: float | None = None
+    pause_s: float
+
+
+@event_type
+class SinkBlocked(Event):
+    """A sink has not taken what it was given for long, or never will as it is; a try follows every minute."""
+
+    event_name = EventName.SINK_BLOCKED
+    severity = Severity.ALERT
+
+    sink: str
+    error: str
+    what: str
+    why: str | None
+    fix: str | None
+
+
+@event_type
+class SinkResumed(Event):
+    """A sink takes what it is given again."""
+
+    event_name = EventName.SINK_RESUMED
+
+    sink: str
+    reason: str
+
+
+@event_type
+class SinkRefreshed(Event):
+    """A sink was given the whole table, since changes that it lacked are gone."""
+
+    event_name = EventName.SINK_REFRESHED
+    severity = Severity.WARNING
+
+    sink: str
+    reason: str
+
+
+@event_type
+class VerifyEqual(Event):
+    """A Gold table equals its query; `sampled` is how many keys were compared instead of all."""
+
+    event_name = EventName.VERIFY_EQUAL
+    severity = Severity.GOOD
+
+    rows: int
+    ms: float
+    snapshot: int | None
+    sampled: int | None
+
+
+@event_type
+class VerifyMismatch(Event):
+    """A Gold table differs from its query; `rebuild` says whether it is rebuilt now."""
+
+    event_name = EventName.VERIFY_MISMATCH
+    severity = Severity.ALERT
+    unlogged = ("columns", "samples")
+
+    ms: float
+    snapshot: int | None
+    sampled: int | None
+    added: int
+    missing: int
+    changed: int
+    state_added: int | None = None
+    state_missing: int | None = None
+    state_changed: int | None = None
+    columns: Mapping[str, int]
+    samples: tuple[Mapping[str, Any], ...]
+    reason: str | None
+    rebuild: bool
+
+
+@event_type
+class VerifyRebuilt(Event):
+    """A Gold table that differed was rebuilt."""
+
+    event_name = EventName.VERIFY_REBUILT
+    severity = Severity.WARNING
+
+    snapshot: int
+    rows: int
+
+
+@event_type
+class VerifySkipped(Event):
+    """A Gold table could not be compared, and why."""
+
+    event_name = EventName.VERIFY_SKIPPED
+
+    status: str
+    reason: str | None
+
+
+@event_type
+class VerifyPostponed(Event):
+    """A verification is overdue, since the driver is never idle; told once an interval."""
+
+    event_name = EventName.VERIFY_POSTPONED
+
+    intervals: int
+    reason: str
+
+
+@event_type
+class VerifyFailed(Event):
+    """A verification ended in an error."""
+
+    event_name = EventName.VERIFY_FAILED
+
+    error: str
+    what: str
+
+
+Trouble = (
+    BatchRefused
+    | FlowBlocked
+    | FlowRetry
+    | FlowStopped
+    | GapAccepted
+    | LeaseMissing
+    | SinkBlocked
+    | SinkRetry
+    | VerifyFailed
+)
+"""What tells of an error: its class, and what it says."""

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Unpack, overload
 
 from lodestream.config import nearest
+from lodestream.errors import DeclarationError
+from lodestream.pipeline.definition import with_code
 from lodestream.pipeline.functions import function_inputs
-from lodestream.pipeline.graph import Graph, build_graph
+from lodestream.pipeline.graph import Graph, build_graph, sound_graph
 from lodestream.pipeline.location import Location, caller_location, declaration_error, location_of
 from lodestream.pipeline.options import (
     BronzeOptions,
@@ -16,15 +21,29 @@ from lodestream.pipeline.options import (
     ReferenceOptions,
     Shape,
     SilverOptions,
-    existing_file,
+    file_beside,
+    missing_file,
     table_options,
 )
-from lodestream.pipeline.sources import FileFormat, Files, Kafka, SourceDecl, Stream
+from lodestream.pipeline.sources import FileFormat, ReferenceData, SourceDeclaration
 from lodestream.pipeline.sql import mentioned_inputs, query_inputs, read_query
 from lodestream.pipeline.table import Table, Tier, check_name
 
 F = TypeVar("F", bound=Callable[..., Any])
 Derived = Literal["silver", "gold"]
+
+
+_noting: ContextVar[bool] = ContextVar("noting", default=False)
+
+
+@contextmanager
+def noting_problems() -> Iterator[None]:
+    """Inside, what is wrong with a query or a function is raised by `graph()`, all of it together."""
+    before = _noting.set(True)
+    try:
+        yield
+    finally:
+        _noting.reset(before)
 
 
 class Pipeline:
@@ -34,6 +53,7 @@ class Pipeline:
         self.location = caller_location()
         self.name = check_name(name, self.location, "pipeline")
         self._tables: dict[str, Table] = {}
+        self._noted: dict[str, list[DeclarationError]] = {}
 
     def __repr__(self) -> str:
         return f"Pipeline({self.name!r}, {len(self._tables)} tables)"
@@ -43,9 +63,22 @@ class Pipeline:
         """The tables by full name, in the order of declaration."""
         return dict(self._tables)
 
-    def graph(self) -> Graph:
-        """The tables with their inputs resolved; DeclarationError when they do not fit together."""
-        return build_graph(self._tables)
+    def graph(self, *, tolerant: bool = False) -> Graph:
+        """The tables with their inputs resolved; DeclarationError when they do not fit together.
+
+        A tolerant graph is one to look at, not to run: a table that cannot be as declared, because its query or
+        contract cannot be read now or it names an input which is not there, stands in it with its `problem`.
+        """
+        return build_graph(self._with_code(), self._noted, tolerant=tolerant)
+
+    def sound_graph(self) -> tuple[Graph, dict[str, list[DeclarationError]]]:
+        """The tables that fit together, and what is wrong with the others, by their names."""
+        return sound_graph(self._with_code(), self._noted)
+
+    def _with_code(self) -> dict[str, Table]:
+        """Each function's code is read now, once: this process goes on with what it has imported, edited or not."""
+        self._tables = {name: with_code(table) for name, table in self._tables.items()}
+        return self._tables
 
     def changes(self, name: str, spark: Any, *, since: int | None = None, catalog: str = "lode") -> Any:
         """The change feed of a table as a DataFrame of the given Spark session: its columns, and `_weight` beside them.
@@ -62,19 +95,17 @@ class Pipeline:
         rows = reader.table(feed if keyed else f"{catalog}.{full}")
         return rows.where("_weight != 0").drop("_lode", "_batch") if keyed else rows.selectExpr("*", "1 AS _weight")
 
-    def bronze(self, name: str, source: SourceDecl, **options: Unpack[BronzeOptions]) -> Table:
+    def bronze(self, name: str, source: SourceDeclaration, **options: Unpack[BronzeOptions]) -> Table:
         """Captures a source as it is: raw bytes and coordinates, append-only."""
         here = caller_location()
-        if not isinstance(source, Kafka | Files | Stream):
+        if not isinstance(source, SourceDeclaration):
             raise declaration_error(
                 here,
                 f"bronze.{name} has no source: {source!r}",
                 why="Bronze captures what arrives; functions and queries belong in Silver and Gold",
                 fix=f'{self.name}.bronze("{name}", Kafka("topic"))',
             )
-        if isinstance(source, Files):
-            source = source.beside(here.folder)
-        return self._add("bronze", name, here, dict(options), kind="source", source=source)
+        return self._add("bronze", name, here, dict(options), kind="source", source=source.beside(here.folder))
 
     def reference(
         self,
@@ -87,8 +118,8 @@ class Pipeline:
     ) -> Table:
         """Silver reference data from a file beside the pipeline, loaded again when it changes."""
         here = caller_location()
-        file = str(path) if ":/" in str(path) else str(existing_file("path", path, here))
-        source = Files(file, format=format, schema=schema)
+        file = str(path) if ":/" in str(path) else str(file_beside("path", path, here))
+        source = ReferenceData(file, format=format, schema=schema)
         return self._add("silver", name, here, dict(options), kind="reference", source=source)
 
     @overload
@@ -116,14 +147,39 @@ class Pipeline:
     def _derive(self, tier: Derived, name: Any, sql: str | Path | None, options: dict[str, Any]) -> Any:
         here = caller_location()
         if sql is not None:
-            return self._add_query(tier, name, sql, options, here)
+            return self._try(tier, name, here, lambda: self._add_query(tier, name, sql, options, here))
         if callable(name):
-            return self._add_function(tier, None, name, options, here)
-        return lambda function: self._add_function(tier, name, function, options, here)
+            return self._try_function(tier, None, name, options, here)
+        return lambda function: self._try_function(tier, name, function, options, here)
+
+    def _try_function(self, tier: Derived, name: Any, function: Any, options: dict[str, Any], here: Location) -> Any:
+        short = name if name is not None else getattr(function, "__name__", None)
+        self._try(tier, short, here, lambda: self._add_function(tier, name, function, options, here))
+        return function
+
+    def _try(self, tier: Tier, short: Any, here: Location, add: Callable[[], Any]) -> Any:
+        """While a file is loaded, an error of one declaration waits for those of the others."""
+        try:
+            return add()
+        except DeclarationError as error:
+            name = f"{tier}.{short}"
+            if not _noting.get() or name in self._tables:
+                raise
+            check_name(short, here)
+            self._noted.setdefault(name, []).append(error)
+            return self._tables.setdefault(name, Table(name=name, tier=tier, kind="sql", location=here))
 
     def _add_query(self, tier: Derived, name: str, sql: str | Path, options: dict[str, Any], here: Location) -> Table:
-        text, path = read_sql(sql, here)
-        tree = read_query(text, Location(str(path), 1) if path else here, inline=path is None)
+        path = sql_file(sql, here)
+        if path is None:
+            text = str(sql)
+            tree = read_query(text, here, inline=True)
+        else:
+            try:
+                text = read_sql(path, here)
+                tree = read_query(text, Location(str(path), 1))
+            except DeclarationError as problem:
+                return self._add(tier, name, here, options, kind="sql", sql_path=path, problem=problem)
         found = query_inputs(tree) if tree is not None else mentioned_inputs(text)
         places = tuple(Location(str(path), one.line) if path else here for one in found)
         inputs = tuple(one.name for one in found)
@@ -157,7 +213,11 @@ class Pipeline:
         name = f"{tier}.{check_name(short, here)}"
         fields.setdefault("location", here)
         table = Table(name=name, tier=tier, **fields, **table_options(options, shape, here))
-        check_lookup(table)
+        if table.problem is None:
+            check_lookup(table)
+            contract = table.contract
+            absent = missing_file("contract", contract, here) if isinstance(contract, Path) else None
+            table = replace(table, problem=absent)
         if name in self._tables:
             raise declaration_error(
                 table.location,
@@ -169,12 +229,24 @@ class Pipeline:
         return table
 
 
-def read_sql(sql: str | Path, here: Location) -> tuple[str, Path | None]:
-    """The text of a query, and its file: a Path or text that ends in .sql names one, other text is the query."""
+def sql_file(sql: str | Path, here: Location) -> Path | None:
+    """The file of a query: a Path or text that ends in .sql names one, other text is the query."""
     if isinstance(sql, str) and not sql.strip().lower().endswith(".sql"):
-        return sql, None
-    path = existing_file("sql", sql, here)
-    return path.read_text(encoding="utf-8"), path
+        return None
+    return file_beside("sql", sql, here)
+
+
+def read_sql(path: Path, here: Location) -> str:
+    """The text of a query that stands in a file."""
+    absent = missing_file("sql", path, here)
+    if absent is not None:
+        raise absent
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise declaration_error(
+            here, f"{path} cannot be read", why=str(error), fix="make it readable, as UTF-8 text"
+        ) from error
 
 
 def check_lookup(table: Table) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from lodestream.pipeline.gold.definition import fingerprint, read_columns
 from lodestream.pipeline.gold.plan import InputInfo
@@ -70,10 +71,20 @@ def code_of(table: Table) -> str:
 
 
 def made_by(table: Table) -> str:
-    """A query is its text, a function its own and that of the project's code it reaches."""
+    """A query is its text, a function its own and that of the project's code it reaches, both as they were loaded.
+
+    Files may have been edited since: what is recorded with rows must be the code that made them.
+    """
     if table.sql is not None:
         return table.sql
-    return source_fingerprint(table.function) if table.function else str(table.location)
+    return with_code(table).code or str(table.location)
+
+
+def with_code(table: Table) -> Table:
+    """The table with the fingerprint of its function, taken from the files now; one that has it keeps it."""
+    if table.function is None or table.code is not None:
+        return table
+    return replace(table, code=source_fingerprint(table.function))
 
 
 def _read(table: Table, info: InputInfo) -> str:

@@ -13,18 +13,25 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-_SAME = ("alias", "cache", "coalesce", "distinct", "dropDuplicates", "drop_duplicates", "hint", "limit", "orderBy",
-         "persist", "repartition", "sort")  # fmt: skip
+_SAME = ("alias", "cache", "coalesce", "hint", "orderBy", "persist", "repartition", "sort")
+DEDUPLICATES = ("distinct", "dropDuplicates", "drop_duplicates")
 _DROPS = ("where", "filter", "distinct", "dropDuplicates", "drop_duplicates", "dropna", "limit")
+# Calls whose columns no text shows, and ways to make a name of other ones.
+_COMPUTED_NAMES = ("columns", "schema", "dtypes", "format", "lower", "pivot", "sparkSession", "upper")
+_GENERATED_NAMES = ("col", "count", "key", "pos", "value")
 _GENERATES = re.compile(r"explode|inline|stack|json_tuple|flatMap|mapIn")
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """`columns` as the function gives them; `dropped_at` is the line of a filter, when each row is one of the input."""
+    """`columns` as the function gives them; `dropped_at` is the line of a filter, when each row is one of the input.
+
+    `dropped_by` is the call that stands there.
+    """
 
     columns: tuple[str, ...]
     dropped_at: int | None = None
+    dropped_by: str = ""
 
 
 def function_shape(function: Callable[..., Any], inputs: Mapping[str, Sequence[str] | None]) -> Shape | None:
@@ -57,6 +64,42 @@ def dropping_call(function: Callable[..., Any]) -> int | None:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _DROPS
     ]
     return start + min(line for line in found if line) - 1 if found else None
+
+
+def never_names(function: Callable[..., Any], column: str) -> bool:
+    """Whether a function surely gives no column of this name that its inputs do not have.
+
+    Its text must not have the word, nor make names from others or use code of the project: else it may.
+    """
+    try:
+        (tree,) = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(function)))).body
+        used = inspect.getclosurevars(function)
+    except (OSError, TypeError, SyntaxError, ValueError):
+        return False
+    if not isinstance(tree, ast.FunctionDef) or len(tree.decorator_list) > 1:
+        return False
+    held = {**used.globals, **used.nonlocals}.values()
+    own = [one for one in held if not str(getattr(one, "__module__", None) or _name(one)).startswith("pyspark.")]
+    word = re.compile(rf"\b{re.escape(column)}\b", re.IGNORECASE)
+    if own or column.lower() in _GENERATED_NAMES:
+        return False
+    return not any(_may_name(node, word) for part in tree.body for node in ast.walk(part))
+
+
+def _name(value: Any) -> str:
+    return str(getattr(value, "__name__", ""))
+
+
+def _may_name(node: ast.AST, word: re.Pattern[str]) -> bool:
+    if isinstance(node, ast.JoinedStr | ast.Import | ast.ImportFrom | ast.FunctionDef):
+        return True
+    if isinstance(node, ast.BinOp) and (_text(node.left) is not None or _text(node.right) is not None):
+        return True
+    if isinstance(node, ast.Attribute):
+        return bool(word.fullmatch(node.attr)) or node.attr in _COMPUTED_NAMES
+    if isinstance(node, ast.keyword):
+        return node.arg is None or bool(word.fullmatch(node.arg))
+    return isinstance(node, ast.Constant) and isinstance(node.value, str) and bool(word.search(node.value))
 
 
 def mentions(function: Callable[..., Any], word: str) -> bool:
@@ -96,9 +139,9 @@ def _frame(node: ast.expr | None, frames: Mapping[str, Shape]) -> Shape | None:
     if before is None:
         return None
     call = node.func.attr
-    if call in ("where", "filter"):
-        return replace(before, dropped_at=before.dropped_at or node.func.end_lineno)
-    return before if call in _SAME else _columns(call, node.args, before)
+    if call in _DROPS and before.dropped_at is None:
+        return replace(before, dropped_at=node.func.end_lineno, dropped_by=call)
+    return before if call in (*_SAME, *_DROPS) else _columns(call, node.args, before)
 
 
 def _columns(call: str, arguments: Sequence[ast.expr], before: Shape) -> Shape | None:

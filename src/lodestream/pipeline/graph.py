@@ -96,38 +96,89 @@ class Graph:
         )
 
 
-def build_graph(declared: Mapping[str, Table]) -> Graph:
-    """Resolve every input and order the tables; all errors of resolving come together."""
-    problems: list[DeclarationError] = []
-    edges: dict[str, tuple[str, ...]] = {}
+Problems = list[DeclarationError]
+
+
+def build_graph(
+    declared: Mapping[str, Table], noted: Mapping[str, Problems] | None = None, *, tolerant: bool = False
+) -> Graph:
+    """Resolve every input and order the tables; all errors come together, those noted before among them.
+
+    In a tolerant graph a table that something is wrong with stands as its `problem`, without inputs.
+    """
+    graph, wrong = sound_graph(declared, noted or {})
+    if not tolerant:
+        raise_together([one for found in wrong.values() for one in found])
+        return graph
+    everything = {
+        name: _problematic(declared[name], wrong[name]) if name in wrong else table
+        for name, table in graph.everything.items()
+    }
+    edges = {name: () if name in wrong else inputs for name, inputs in graph.edges.items()}
+    return Graph(tuple(everything.values()), everything, edges)
+
+
+def _problematic(table: Table, wrong: Problems) -> Table:
+    first = wrong[0] if wrong else table.problem
+    return replace(_opaque(table), problem=first)
+
+
+def sound_graph(declared: Mapping[str, Table], noted: Mapping[str, Problems]) -> tuple[Graph, dict[str, Problems]]:
+    """The tables that have no problem, and those of the others by name. What reads such a one finds it opaque."""
+    unread = {name: [table.problem] for name, table in declared.items() if table.problem is not None}
+    wrong = {name: [*noted.get(name, []), *unread.get(name, [])] for name in {**noted, **unread}}
+    tables = {name: _opaque(table) if name in wrong else table for name, table in declared.items()}
     for table in declared.values():
         pairs = zip(table.inputs, table.input_locations, strict=True)
         found = [resolve_input(table, one, place, declared) for one, place in pairs]
-        problems += [one for one in found if isinstance(one, DeclarationError)]
-        edges[table.name] = tuple(one for one in found if isinstance(one, str))
-    raise_together(problems)
-    order = _order(declared, edges)
-    tables = {name: _with_lookups(declared[name], edges[name], declared) for name in order}
-    graph = Graph(tuple(tables.values()), tables, edges)
-    checks = (_decode_problem, _correction_problem)
-    raise_together([problem for table in graph for check in checks if (problem := check(graph, table))])
-    return graph
+        _note(wrong, tables, table.name, [one for one in found if isinstance(one, DeclarationError)])
+    edges = {name: _edges(table, declared) for name, table in tables.items()}
+    order = _order(tables, edges, wrong)
+    ordered = {name: _with_lookups(tables[name], edges[name], declared) for name in order}
+    graph = Graph(tuple(ordered.values()), ordered, edges)
+    for table in graph:
+        checks = (_decode_problem, _correction_problem)
+        _note(wrong, tables, table.name, [problem for check in checks if (problem := check(graph, table))])
+    sound = tuple(table for table in graph if table.name not in wrong)
+    return replace(graph, tables=sound), wrong
 
 
-def _order(declared: Mapping[str, Table], edges: Mapping[str, tuple[str, ...]]) -> list[str]:
-    try:
-        return list(TopologicalSorter(edges).static_order())
-    except CycleError as error:
-        # graphlib lists each table before the one that reads it; an arrow here means "reads".
-        path = list(reversed(error.args[1]))
-        first = declared[path[0]]
-        places = "; ".join(f"{name} at {declared[name].location}" for name in dict.fromkeys(path))
-        raise declaration_error(
-            first.location,
-            f"tables read each other in a circle: {' -> '.join(path)}",
-            why=places,
-            fix="take one of these inputs away, or split a table in two",
-        ) from None
+def _note(wrong: dict[str, Problems], tables: dict[str, Table], name: str, problems: Problems) -> None:
+    if problems:
+        wrong[name] = [*wrong.get(name, []), *problems]
+        tables[name] = _opaque(tables[name])
+
+
+def _opaque(table: Table) -> Table:
+    """A table of which nothing is known but what others may rely on: its name and its contract."""
+    return replace(table, inputs=(), input_locations=(), lookup=None, corrected_by=(), sql=None, function=None)
+
+
+def _edges(table: Table, declared: Mapping[str, Table]) -> tuple[str, ...]:
+    pairs = zip(table.inputs, table.input_locations, strict=True)
+    found = (resolve_input(table, one, place, declared) for one, place in pairs)
+    return tuple(one for one in found if isinstance(one, str))
+
+
+def _order(tables: dict[str, Table], edges: dict[str, tuple[str, ...]], wrong: dict[str, Problems]) -> list[str]:
+    """Inputs before readers. Circles are noted, and cut."""
+    while True:
+        try:
+            return list(TopologicalSorter(edges).static_order())
+        except CycleError as error:
+            # graphlib lists each table before the one that reads it; an arrow here means "reads".
+            path = list(reversed(error.args[1]))
+            places = "; ".join(f"{name} at {tables[name].location}" for name in dict.fromkeys(path))
+            problem = declaration_error(
+                tables[path[0]].location,
+                f"tables read each other in a circle: {' -> '.join(path)}",
+                why=places,
+                fix="take one of these inputs away, or split a table in two",
+            )
+            _note(wrong, tables, path[0], [problem])
+            for name in path:
+                wrong.setdefault(name, [])
+                tables[name], edges[name] = _opaque(tables[name]), ()
 
 
 def _with_lookups(table: Table, inputs: tuple[str, ...], declared: Mapping[str, Table]) -> Table:

@@ -12,7 +12,7 @@ from types import ModuleType
 
 from lodestream.config import nearest
 from lodestream.errors import DeclarationError, LodeError, UserCodeError
-from lodestream.pipeline.declare import Pipeline
+from lodestream.pipeline.declare import Pipeline, noting_problems
 
 _numbers = itertools.count(1)
 
@@ -50,7 +50,7 @@ def _execute(path: Path, source: str) -> ModuleType:
     # A name of its own: two projects may both have a pipeline.py, and none may shadow an installed module.
     module = ModuleType(f"lode_pipeline_{next(_numbers)}")
     module.__file__ = str(path)
-    with _importable(module, path.parent):
+    with _importable(module, path.parent), noting_problems():
         try:
             exec(compile(source, str(path), "exec", dont_inherit=True), module.__dict__)  # noqa: S102
         except LodeError:

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any, Literal, TypedDict, get_args
 
 from lodestream.config import nearest, parse_duration
-from lodestream.pipeline.decoders import DecodeDecl
+from lodestream.errors import DeclarationError
+from lodestream.pipeline.decoders import DecoderDeclaration
 from lodestream.pipeline.location import Location, declaration_error
 from lodestream.pipeline.partitioning import check_bound, check_partitions
+from lodestream.pipeline.sinks import SinkDecl, check_sinks
 from lodestream.pipeline.sql import check_condition
 from lodestream.pipeline.table import Action, Expectation, Filter, Strategy
 
@@ -26,6 +28,7 @@ class BronzeOptions(TypedDict, total=False):
     partition_by: Names
     description: str
     properties: Mapping[str, str]
+    sinks: SinkDecl | Sequence[SinkDecl]
 
 
 class GoldOptions(BronzeOptions, total=False):
@@ -46,7 +49,7 @@ class SilverOptions(BronzeOptions, total=False):
     expect: Mapping[str, str | tuple[str, ActionWord]]
     expect_action: ActionWord
     corrected_by: Names
-    decode: DecodeDecl
+    decode: DecoderDeclaration
     sequence_by: Names
     delete_when: str
     history: bool
@@ -155,23 +158,28 @@ def _export(name: str, value: Any, location: Location) -> Path:
 def _contract(name: str, value: Any, location: Location) -> Path | type[Any]:
     if isinstance(value, type):
         return value
-    return existing_file(name, value, location)
+    return file_beside(name, value, location)
 
 
-def existing_file(name: str, value: Any, location: Location) -> Path:
-    """A file, its path taken from the folder of the declaring file."""
+def file_beside(name: str, value: Any, location: Location) -> Path:
+    """A path taken from the folder of the declaring file; whether it is there is another question."""
     if not isinstance(value, str | Path) or not str(value):
         raise declaration_error(location, f"{name}={value!r} is no path", fix=f'write {name}="folder/file"')
-    path = location.folder / Path(value).expanduser()
+    return location.folder / Path(value).expanduser()
+
+
+def missing_file(name: str, path: Path, location: Location) -> DeclarationError | None:
+    """What to say of a file that is not there. It may be on its way: an editor or a deployment replaces it."""
     if path.is_file():
-        return path
+        return None
+    shown = path.relative_to(location.folder) if path.is_relative_to(location.folder) else path
     around = sorted(one.name for one in path.parent.iterdir()) if path.parent.is_dir() else []
     close = nearest(path.name, around)
-    raise declaration_error(
+    return declaration_error(
         location,
-        f'{name}="{value}": there is no such file',
+        f'{name}="{shown}": there is no such file',
         why=f"looked for {path}",
-        fix=f"did you mean {Path(value).with_name(close)}?" if close else "create it, or correct the path",
+        fix=f"did you mean {shown.with_name(close)}?" if close else "create it, or correct the path",
     )
 
 
@@ -230,6 +238,14 @@ def _instance(*types: type[Any]) -> Callable[[str, Any, Location], Any]:
     return convert
 
 
+def _decoder(name: str, value: Any, location: Location) -> DecoderDeclaration:
+    if isinstance(value, DecoderDeclaration):
+        return value
+    raise declaration_error(
+        location, f"{name} is {value!r}", fix='give it a decoder, such as Json("id bigint") or Raw()'
+    )
+
+
 def _strategy(name: str, value: Any, location: Location) -> Any:
     if value not in get_args(Strategy):
         raise declaration_error(
@@ -249,7 +265,7 @@ _CONVERT: dict[str, Callable[[str, Any, Location], Any]] = {
     "contract": _contract,
     "corrected_by": check_names,
     "dedupe_within": _bound,
-    "decode": _instance(*get_args(DecodeDecl)),
+    "decode": _decoder,
     "delete_when": _condition,
     "description": _instance(str),
     "every": _duration,
@@ -262,6 +278,7 @@ _CONVERT: dict[str, Callable[[str, Any, Location], Any]] = {
     "partition_by": _partitions,
     "properties": _properties,
     "sequence_by": check_names,
+    "sinks": check_sinks,
     "strategy": _strategy,
     "verify": _duration,
 }

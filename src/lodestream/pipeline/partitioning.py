@@ -85,15 +85,33 @@ def check_bound(given: str | Sequence[str], location: Location) -> tuple[str, ..
     return found
 
 
-def unbounded(bound: Sequence[str], kinds: Mapping[str, str]) -> str | None:
-    """Why `dedupe_within` cannot hold for a table of these columns, with their types; None when it can."""
+def misfit(partition: Partition, kind: str) -> str | None:
+    """Why Iceberg cannot partition a column of this type so; None when it can, or when that is not known."""
+    plain = kind.lower().partition("(")[0].partition("<")[0].strip()
+    if partition.transform in _TIME.values():
+        dates = () if partition.transform == "hours" else ("date",)
+        fitting: tuple[str, ...] = ("timestamp", "timestamp_ntz", *dates)
+    elif partition.transform == "truncate":
+        fitting = ("string", "varchar", "char", "binary", "tinyint", "smallint", "int", "bigint", "decimal")
+    else:
+        return None
+    takes = f"{partition.transform} takes {', '.join(fitting[:-1])} or {fitting[-1]}"
+    return None if plain in fitting else f"{partition.column} is {kind}, and {takes}"
+
+
+def unbounded(bound: Sequence[str], kinds: Mapping[str, str]) -> tuple[str, str] | None:
+    """Why `dedupe_within` cannot hold for a table of these columns and types, and what would; None when it can."""
     for one in map(parse_partition, bound):
         kind = kinds.get(one.column)
         if kind is None:
-            return f"there is no column {one.column}; the columns: {', '.join(kinds)}"
+            why = f"there is no column {one.column}; the columns: {', '.join(kinds)}"
+            return why, "name a column that the table has"
         fitting = ("timestamp", "timestamp_ntz") if one.transform == "hours" else ("date", "timestamp", "timestamp_ntz")
         if one.transform != "identity" and kind not in fitting:
-            return f"{one.column} is a {kind}, which has no {one.transform}"
+            needed = "a timestamp" if one.transform == "hours" else "a date or a timestamp"
+            why = f"{one.column} is a {kind}, which has no {one.transform}"
+            return why, f"name a column that is {needed}, or make {one.column} one in the contract"
         if one.transform == "identity" and kind.partition("(")[0] not in _EXACT:
-            return f"{one.column} is a {kind}, whose values are not held against one another exactly"
+            why = f"{one.column} is a {kind}, whose values are not held against one another exactly"
+            return why, "name a column of a text, a number without fractions, a decimal, a date or a timestamp"
     return None

@@ -1,181 +1,106 @@
-"""What a Bronze table captures: declarations only, reading is elsewhere."""
+"""The seam of a declared source: what the house asks of it without knowing its kind. Reading is elsewhere."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
-from lodestream.config import KAFKA_OPTIONS, Secret, nearest, parse_duration, sounds_secret
 from lodestream.pipeline.location import Location, caller_location, declaration_error
 
 FileFormat = Literal["json", "csv", "parquet", "text", "binary"]
-Isolation = Literal["read_committed", "read_uncommitted"]
-Start = Literal["earliest", "latest"] | Mapping[str, Any]
 
 
-@dataclass(frozen=True, init=False)
-class Kafka:
-    """Topics by name or by pattern. `start` counts only for partitions without a position yet.
+@dataclass(frozen=True, slots=True)
+class Coordinates:
+    """The columns that say where in its source a row stands.
 
-    `start` is "earliest", "latest", {"timestamp": datetime, ISO text with zone, or epoch milliseconds}
-    or {"offsets": {topic: {partition: offset}}}.
+    A row that has all of `order` beside its `value` is located by them, whichever source gave it.
     """
 
-    topics: tuple[str, ...]
-    pattern: str | None
-    start: Start
-    options: Mapping[str, str | Secret]
-    bootstrap: str | None
-    isolation: Isolation
-
-    def __init__(
-        self,
-        *topics: str,
-        pattern: str | None = None,
-        start: Start = "earliest",
-        options: Mapping[str, str | Secret] | None = None,
-        bootstrap: str | None = None,
-        isolation: Isolation = "read_committed",
-    ) -> None:
-        here = caller_location()
-        _check_topics(here, topics, pattern)
-        _check_options(here, options or {})
-        if isolation not in get_args(Isolation):
-            raise declaration_error(here, f'unknown isolation "{isolation}"', fix=_one_of(Isolation))
-        object.__setattr__(self, "topics", topics)
-        object.__setattr__(self, "pattern", pattern)
-        object.__setattr__(self, "start", _checked_start(here, start, topics))
-        object.__setattr__(self, "options", dict(options or {}))
-        object.__setattr__(self, "bootstrap", bootstrap)
-        object.__setattr__(self, "isolation", isolation)
-
-
-@dataclass(frozen=True)
-class Files:
-    """New files in a folder or bucket, each once; a file counts when it is unchanged for `settle`."""
-
-    path: str
-    format: FileFormat = "json"
-    pattern: str = "*"
-    settle: str = "2 s"
-    schema: str | None = None
-    options: Mapping[str, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        here = caller_location()
-        if self.format not in get_args(FileFormat):
-            raise declaration_error(here, f'unknown file format "{self.format}"', fix=_one_of(FileFormat))
-        try:
-            parse_duration(self.settle)
-        except ValueError as error:
-            raise declaration_error(here, f"settle: {error}", fix='write settle="2 s"') from error
+    # What orders the changes of a key, where nothing else does.
+    order: tuple[str, ...]
+    # What tells one event from every other; `order`, unless it is more than that.
+    event: tuple[str, ...] = ()
+    # The source's own time of an event. Without `sequence_by` it comes before `order`.
+    clock: str | None = None
+    # When an event came; lateness is counted from it.
+    arrival: str | None = None
+    # Columns about what the rows came in, a file for instance: a dead letter leaves them out.
+    about: tuple[str, ...] = ()
+    # An SQL condition that is true of rows which hold a record, where others are about the source itself.
+    records: str | None = None
 
     @property
-    def settle_seconds(self) -> float:
-        return parse_duration(self.settle)
+    def identity(self) -> tuple[str, ...]:
+        return self.event or self.order
 
-    def beside(self, folder: Path) -> Files:
-        """The same files with a relative path taken from the folder of the declaring file."""
-        return self if ":/" in self.path else replace(self, path=str(folder / Path(self.path).expanduser()))
+
+class SourceDeclaration(ABC):
+    """What a Bronze table captures, as declared: plain and frozen, usable without a JVM.
+
+    A kind of source is a subclass, and `lodestream.sources.register_source` says how it is read.
+    """
+
+    # The columns of a captured row as Spark DDL; None when only the source itself can tell.
+    ddl: ClassVar[str | None] = None
+    coordinates: ClassVar[Coordinates | None] = None
+    # Whether a row is the bytes of an event in `value`, which Silver decodes.
+    raw: ClassVar[bool] = True
+
+    @abstractmethod
+    def describe(self) -> str:
+        """What is read, in a few words: `lode plan` shows them."""
+
+    @property
+    def schema_text(self) -> str | None:
+        """The columns that the user has spelt out, as Spark DDL."""
+        return None
+
+    @property
+    def own_topics(self) -> tuple[str, ...]:
+        """Topics, or patterns of them, that are read from the project's own broker: a run starts it for them."""
+        return ()
+
+    def reads_topic(self, topic: str) -> bool:
+        """Whether an event that is sent to this topic of the project's own broker comes to the table."""
+        return False
+
+    def beside(self, folder: Path) -> Self:
+        """The same, with relative paths taken from the folder of the declaring file."""
+        return self
 
 
 @dataclass(frozen=True)
-class Stream:
-    """Any Structured Streaming source, by its Spark format name."""
+class ReferenceData(SourceDeclaration):
+    """One file beside the pipeline, read whole: what `Pipeline.reference` declares."""
 
-    format: str
-    options: Mapping[str, str] = field(default_factory=dict)
+    path: str
+    format: FileFormat = "csv"
     schema: str | None = None
+    raw = False
+
+    def __post_init__(self) -> None:
+        check_format(caller_location(), self.format)
+
+    def describe(self) -> str:
+        return f"{self.format} files {self.path}"
+
+    @property
+    def schema_text(self) -> str | None:
+        return self.schema
+
+    @property
+    def file(self) -> Path | None:
+        """The file on this machine; None when it lies elsewhere."""
+        return None if ":/" in self.path else Path(self.path)
 
 
-SourceDecl = Kafka | Files | Stream
+def check_format(here: Location, given: str) -> None:
+    if given not in get_args(FileFormat):
+        raise declaration_error(here, f'unknown file format "{given}"', fix=one_of(FileFormat))
 
 
-def _check_topics(here: Location, topics: tuple[str, ...], pattern: str | None) -> None:
-    if bool(topics) == bool(pattern):
-        raise declaration_error(
-            here,
-            "Kafka needs topics or a pattern" if not topics else "Kafka takes topics or a pattern, not both",
-            fix='Kafka("orders") or Kafka(pattern="orders[.].*")',
-        )
-    for topic in topics:
-        if not isinstance(topic, str) or not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", topic):
-            raise declaration_error(
-                here, f"{topic!r} is no topic name", why="Kafka allows letters, digits, dot, _ and -"
-            )
-    try:
-        re.compile(pattern or "")
-    except re.error as error:
-        raise declaration_error(here, f'pattern "{pattern}" is no regular expression: {error}') from error
-
-
-def _check_options(here: Location, options: Mapping[str, str | Secret]) -> None:
-    for name, value in options.items():
-        if name not in KAFKA_OPTIONS:
-            close = nearest(name, KAFKA_OPTIONS)
-            raise declaration_error(
-                here,
-                f'unknown Kafka option "{name}"',
-                why="only client settings pass: the engine keeps positions, groups and formats",
-                fix=f"did you mean {close}?" if close else "remove it",
-            )
-        if sounds_secret(name) and not isinstance(value, Secret):
-            raise declaration_error(
-                here,
-                f"Kafka option {name} holds a secret in plain text",
-                fix=f'put "{name}" = "${{env:NAME}}" under [profiles.NAME.kafka.options] in lode.toml',
-            )
-
-
-def _checked_start(here: Location, start: Start, topics: tuple[str, ...]) -> Start:
-    if start in ("earliest", "latest"):
-        return start
-    if isinstance(start, Mapping) and len(start) == 1:
-        if "timestamp" in start and _has_zone(start["timestamp"]):
-            return dict(start)
-        if "offsets" in start and isinstance(start["offsets"], Mapping):
-            return {"offsets": _checked_offsets(here, start["offsets"], topics)}
-    raise declaration_error(
-        here,
-        f"start={start!r} is no starting point",
-        fix='use "earliest", "latest", {"timestamp": "2024-01-01T00:00:00Z"} or {"offsets": {"topic": {0: 42}}}',
-    )
-
-
-def _has_zone(moment: object) -> bool:
-    if isinstance(moment, str):
-        try:
-            moment = datetime.fromisoformat(moment)
-        except ValueError:
-            return False
-    if isinstance(moment, datetime):
-        return moment.tzinfo is not None
-    return isinstance(moment, int) and not isinstance(moment, bool)
-
-
-def _checked_offsets(here: Location, offsets: Mapping[Any, Any], topics: tuple[str, ...]) -> dict[str, dict[int, int]]:
-    flat = not any(isinstance(inner, Mapping) for inner in offsets.values())
-    by_topic = {topics[0]: offsets} if flat and len(topics) == 1 else offsets
-    try:
-        checked = {
-            str(topic): {int(partition): int(offset) for partition, offset in inner.items()}
-            for topic, inner in by_topic.items()
-        }
-    except (AttributeError, TypeError, ValueError):
-        checked = {}
-    if not checked or any(offset < 0 for inner in checked.values() for offset in inner.values()):
-        raise declaration_error(
-            here, f"offsets {dict(offsets)!r} are wrong", fix='write {"offsets": {"topic": {0: 42}}}'
-        )
-    stray = next((topic for topic in checked if topics and topic not in topics), None)
-    if stray:
-        raise declaration_error(here, f'offsets name the topic "{stray}", which is not read')
-    return checked
-
-
-def _one_of(choices: Any) -> str:
+def one_of(choices: Any) -> str:
     return "use one of " + ", ".join(f'"{one}"' for one in get_args(choices))

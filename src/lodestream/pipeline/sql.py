@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,7 +39,7 @@ def parse_query(text: str, location: Location, *, inline: bool = False) -> exp.Q
     try:
         statements = parse(text).trees
     except UnreadableError as error:
-        line, why = _explain(error)
+        line, why = explain(error)
         where = location if inline else Location(location.file, line)
         raise declaration_error(where, "the SQL does not parse", why=why, fix=f"correct line {line} of it") from error
     if len(statements) != 1 or not isinstance(statements[0], exp.Query):
@@ -111,6 +111,42 @@ def query_outputs(query: exp.Query) -> list[tuple[str, int | None]]:
     return [(one.alias_or_name, _line(one)) for one in selected if not one.is_star]
 
 
+def result_names(query: Any, named: Mapping[str, Any] | None = None) -> list[tuple[str, int | None]]:
+    """The columns of a query's result with their lines, also those that a star takes from inside the query."""
+    if isinstance(query, exp.Subquery):
+        return result_names(query.unnest(), named)
+    if isinstance(query, exp.SetOperation):
+        return result_names(query.left, {**(named or {}), **_ctes(query)})
+    named = {**(named or {}), **_ctes(query)}
+    found: list[tuple[str, int | None]] = []
+    for one in query.selects if isinstance(query, exp.Select) else []:
+        if one.is_star:
+            found += _behind_star(query, one, named)
+        else:
+            found.append((one.alias_or_name, _line(one)))
+    return found
+
+
+def _behind_star(query: exp.Query, star: Any, named: Mapping[str, Any]) -> Iterator[tuple[str, int | None]]:
+    of = star.table.lower() if isinstance(star, exp.Column) else ""
+    whole = star.find(exp.Star)
+    without = {one.name.lower() for one in whole.args.get("except_") or ()} if whole else set()
+    for part in [query.args.get("from_"), *(query.args.get("joins") or [])]:
+        source = part.this if part is not None else None
+        if source is None or (of and source.alias_or_name.lower() != of):
+            continue
+        inner = source.this if isinstance(source, exp.Subquery) else None
+        if isinstance(source, exp.Table) and not source.db:
+            inner = named.get(source.name.lower())
+            named = {name: one for name, one in named.items() if one is not inner}  # one that reads itself ends
+        if inner is not None:
+            yield from (one for one in result_names(inner, named) if one[0].lower() not in without)
+
+
+def _ctes(query: Any) -> dict[str, Any]:
+    return {one.alias.lower(): one.this for one in query.ctes}
+
+
 def _tables(query: exp.Query) -> Iterator[Any]:
     for scope in traverse_scope(query):
         for source in scope.sources.values():
@@ -122,12 +158,14 @@ def _line(node: Any) -> int | None:
     return next((one.meta["line"] for one in node.walk() if "line" in one.meta), None)
 
 
-def _explain(unreadable: UnreadableError) -> tuple[int, str]:
+def explain(unreadable: UnreadableError) -> tuple[int, str]:
+    """The line that stopped the parser, and what it says of it."""
     error = unreadable.__cause__
     if isinstance(error, ParseError) and error.errors:
         first = error.errors[0]
         near = f"{first['start_context'][-30:]}{first['highlight']}".split("\n")[-1].strip()
         # The parser names its own classes; the place is what helps.
-        said = first["description"].split(" for <class")[0].replace("'this' missing", "an expression is missing")
+        said = first["description"].split(" for <class")[0].split(" but got <Token")[0]
+        said = said.replace("'this' missing", "an expression is missing")
         return int(first["line"]), f"{said}, at: {near}"
     return 1, str(unreadable)

@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from lodestream.pipeline.decoders import DecodeDecl
+from lodestream.errors import DeclarationError
+from lodestream.pipeline.decoders import DecoderDeclaration
 from lodestream.pipeline.location import Location, declaration_error
-from lodestream.pipeline.sources import SourceDecl
+from lodestream.pipeline.sinks import SinkDecl
+from lodestream.pipeline.sources import ReferenceData, SourceDeclaration
 
 Tier = Literal["bronze", "silver", "gold"]
 Kind = Literal["source", "reference", "function", "sql"]
@@ -52,11 +54,13 @@ class Table:
     lookup: tuple[str, ...] | None = None  # as declared; None: reference tables are looked up
     lookups: tuple[str, ...] = ()  # as resolved by Graph: the inputs that are read whole
     corrected_by: tuple[str, ...] = ()  # the lookups whose changes correct rows that are stored already
-    source: SourceDecl | None = None
-    decode: DecodeDecl | None = None
+    source: SourceDeclaration | None = None
+    decode: DecoderDeclaration | None = None
     function: Callable[..., Any] | None = None
+    code: str | None = None  # the fingerprint of what the function was loaded from; Pipeline.graph() fills it in
     sql: str | None = None
     sql_path: Path | None = None
+    problem: DeclarationError | None = None  # its query or contract cannot be read now: it can be listed, not run
     contract: Path | type[Any] | None = None
     keys: tuple[str, ...] = ()
     sequence_by: tuple[str, ...] = ()
@@ -67,7 +71,8 @@ class Table:
     every: float | None = None
     owner: str | None = None
     strategy: Strategy | None = None
-    export: Path | None = None
+    export: Path | None = None  # as declared: a Parquet sink
+    sinks: tuple[SinkDecl, ...] = ()
     verify: float | None = None  # seconds between two verifications; None: only when asked
     filters: tuple[Filter, ...] = ()
     allow_no_rows: bool = False  # an event that the function gives no row for is counted, and no error
@@ -82,6 +87,11 @@ class Table:
     @property
     def is_reference(self) -> bool:
         return self.kind == "reference"
+
+    @property
+    def reference(self) -> ReferenceData | None:
+        """The file of reference data."""
+        return self.source if isinstance(self.source, ReferenceData) else None
 
 
 def check_name(name: object, location: Location, what: str = "table") -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Literal
 
 from lodestream.config.duration import parse_duration
@@ -12,6 +12,7 @@ from lodestream.errors import ConfigError
 
 State = Literal["open", "replayed", "discarded", "pending"]
 STATES: tuple[State, ...] = ("open", "replayed", "discarded", "pending")
+_DATE_DIGITS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +45,15 @@ def parse_moment(text: str, *, now: datetime | None = None) -> datetime:
 
     Every command reads times here: the same text is the same moment, wherever it is typed.
     """
+    refuse_ambiguous(text)
     try:
         return (now or datetime.now(UTC)) - timedelta(seconds=parse_duration(text))
     except ValueError:
         pass
     try:
         found = datetime.fromisoformat(text)
+        if text.isdecimal():
+            raise ValueError(text)
     except ValueError:
         raise ConfigError(
             f'"{text}" is no time',
@@ -57,6 +61,23 @@ def parse_moment(text: str, *, now: datetime | None = None) -> datetime:
             fix='write 2024-01-31, 2024-01-31T10:00 (UTC), 2024-01-31T10:00+01:00 or "15 min" (ago)',
         ) from None
     return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def refuse_ambiguous(text: str) -> None:
+    """Eight digits may be a date, and `lode changes` takes digits for a snapshot: no command guesses.
+
+    More digits are a snapshot, although Python reads many of them as a date, a separator and a time.
+    """
+    try:
+        day = date.fromisoformat(text) if text.isdecimal() and len(text) == _DATE_DIGITS else None
+    except ValueError:
+        return
+    if day is not None:
+        raise ConfigError(
+            f'"{text}" may be the day {day} or a snapshot',
+            why="both are written in digits alone",
+            fix=f"write {day} for the day; the id of a snapshot is longer: `lode events --name batch.published`",
+        )
 
 
 def check_letters(letters: tuple[str, ...]) -> tuple[str, ...]:

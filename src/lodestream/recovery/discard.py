@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from lodestream.flows.silver.flow import SilverFlow
+from lodestream.flows.guests.visit import Visit, Visited
 from lodestream.recovery.choice import Choice
 from lodestream.recovery.open_letters import OpenLetters
 
 
-def discard(flow: SilverFlow, choice: Choice, *, note: str | None = None) -> int:
+def discard(table: Visited, choice: Choice, *, note: str | None = None) -> int:
     """How many open letters were discarded. Again is harmless: they are not open any more."""
-    if not flow.lake.exists(flow.name) or not flow.dead.exists():
+    if not table.has_letters():
         return 0
-    flow.visit()
+    visit = Visit(table)
     try:
-        letters = OpenLetters(flow.lake, flow.name, flow.dead.survey(flow.writer.store))
+        letters = OpenLetters(table.context.lake, table.name, visit.dead.survey(visit.writer.store))
         chosen = letters.chosen(choice)
         found = chosen.count()
         if found:
-            flow.dead.discard(chosen, note)
+            visit.dead.discard(chosen, note)
         return found
     finally:
-        flow.leave()
+        visit.leave()

@@ -10,15 +10,18 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from lodestream.flows.dead.letters import OWN, SETTLED, SUFFIX, judge_letters
+from lodestream.flows.letters.attempts import OWN, SETTLED, judge_letters
+from lodestream.names import DEAD
 from lodestream.recovery.choice import Choice, State
+from lodestream.sources.codecs.kinds import formats
 from lodestream.tables.feed import feed_of
 from lodestream.tables.inspect import Inspector, TableView
 
 _CONTENT = ("key", "value", "headers")
-# Reasons that begin with what spoke, and go on with what it said.
-_DECODERS = ("json", "csv", "avro", "protobuf", "debezium")
-_NAMED = ("rule", "expect", *_DECODERS, "raised")
+# A number, a date or a time as a whole, with its sign; the 8 of UTF-8 is part of a name.
+_NUMBER = re.compile(r"(?<![\w.-])-?(?:0x[0-9a-fA-F]+|\d+(?:[.:T-]\d+)*(?:[eE][+-]?\d+)?)(?![\w])")
+# Reasons that begin with what spoke, and go on with what it said; those of decoders begin with their format.
+_NAMED = ("rule", "expect", "raised")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,8 @@ class Letter:
     def place(self) -> str:
         if self.file is not None:
             return f"{self.file}:{self.row}"
-        return f"{self.topic}/{self.partition}@{self.offset}" if self.offset is not None else ""
+        within = "/".join(str(one) for one in (self.topic, self.partition) if one is not None)
+        return f"{within}@{self.offset}" if self.offset is not None else ""
 
 
 @dataclass(slots=True)
@@ -76,7 +80,7 @@ def read_letters(
     inspector: Inspector, table: str, choice: Choice, states: tuple[State, ...], *, content: bool = False
 ) -> Letters | None:
     """The newest `limit` letters that match; None when the table has no dead letters and never had."""
-    view = inspector.look(table + SUFFIX)
+    view = inspector.look(table + DEAD)
     if view is None or view.head() is None:
         return None
     # The feed of a keyed table carries its positions, and so names the attempts.
@@ -173,10 +177,10 @@ def _matches(one: Letter, choice: Choice) -> bool:
 def _kind(reason: str) -> str:
     """A reason without the offending value behind it, to count by."""
     first, _, rest = reason.partition(": ")
-    return f"{first}: {rest.partition(': ')[0]}" if first in _NAMED else first
+    return f"{first}: {rest.partition(': ')[0]}" if first in (*_NAMED, *formats()) else first
 
 
 def _trouble(reason: str) -> str:
     """The kind of a reason; a decoder says where in the bytes it stopped, and that differs from event to event."""
     kind = _kind(reason)
-    return re.sub(r"\d+", "#", kind) if kind.startswith(tuple(f"{one}:" for one in _DECODERS)) else kind
+    return _NUMBER.sub("#", kind) if kind.startswith(tuple(f"{one}:" for one in formats())) else kind

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from lodestream.config import Config
-from lodestream.flows.dead.letters import ATTEMPT
+from lodestream.flows.letters.attempts import ATTEMPT
 from lodestream.tables.history import History
 from lodestream.tables.snapshot import Snapshot
 

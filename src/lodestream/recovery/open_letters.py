@@ -8,14 +8,15 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import broadcast, col, exists, expr, lit, lower
 
-from lodestream.flows.dead.envelope import EVENT
-from lodestream.flows.dead.letters import BESIDE, SUFFIX
-from lodestream.flows.dead.table import Survey
+from lodestream.flows.letters.attempts import BESIDE
+from lodestream.flows.letters.envelope import SOURCE_PLACE
+from lodestream.flows.letters.table import Survey
+from lodestream.names import DEAD, EVENT
 from lodestream.recovery.choice import Choice
 from lodestream.tables.lake import Lake
 
 # One event may have several letters. Its coordinates alone would not do: a recreated topic counts from 0 again.
-_PARTS = ("topic", "partition", "offset", "file", "row", "unix_micros(timestamp)", "xxhash64(value)")
+_PARTS = (*SOURCE_PLACE, "unix_micros(timestamp)", "xxhash64(value)")
 _EVENT = f"CASE WHEN offset IS NULL AND file IS NULL THEN letter ELSE concat_ws('|', {', '.join(_PARTS)}) END"
 # Characters of an id that is not shortened.
 _WHOLE = 32
@@ -25,7 +26,7 @@ class OpenLetters:
     def __init__(self, lake: Lake, table: str, survey: Survey) -> None:
         self._lake = lake
         self.snapshot = survey.snapshot
-        rows = lake.whole(table + SUFFIX, survey.snapshot)
+        rows = lake.whole(table + DEAD, survey.snapshot)
         if BESIDE not in rows.columns:  # a snapshot from before there was such a column
             rows = rows.withColumn(BESIDE, lit(None).cast("int"))
         if survey.undecided:

@@ -9,24 +9,29 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
+from typing import TypeVar
 
 from lodestream.errors import CatalogUnavailable, ConfigError
-from lodestream.flows.dead.envelope import EVENT
-from lodestream.flows.flow import Batch
-from lodestream.flows.silver.flow import SilverFlow
+from lodestream.flows.batch import Batch
+from lodestream.flows.guests.visit import Visit, Visited
+from lodestream.names import EVENT
 from lodestream.recovery.choice import Choice
 from lodestream.recovery.open_letters import OpenLetters, in_bucket
 from lodestream.recovery.trial import Failing, Trial
 from lodestream.runtime.progress import Progress, SilentProgress
-from lodestream.tables.publish import Base, Moved
+from lodestream.tables.positions import contains
+from lodestream.tables.publish import Base, Moved, Staged, until_published
 from lodestream.tables.snapshot import GUEST, Stamp
 
 # Letters judged and published at once: what this process holds of them in memory.
 _SHARE = 20_000
-_MOST_REDOS = 20
 _SHOWN = 20
+_MOST_UNANSWERED = 4
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -52,23 +57,25 @@ class Replayed:
 
 
 class Replay:
-    def __init__(self, flow: SilverFlow, choice: Choice, *, dry_run: bool = False) -> None:
-        self._flow = flow
+    def __init__(self, table: Visited, choice: Choice, *, dry_run: bool = False) -> None:
+        self._table = table
         self._choice = choice
-        self._done = Replayed(flow.name, dry_run=dry_run)
+        self._done = Replayed(table.name, dry_run=dry_run)
+        self._unanswered = 0
+        self._staged: Staged | None = None  # what may be published without our knowing
 
     def run(self, progress: Progress | None = None) -> Replayed:
-        flow = self._flow
-        if not flow.lake.exists(flow.name) or not flow.dead.exists():
+        if not self._table.has_letters():
             return self._done
-        flow.visit()
+        self._visit = Visit(self._table)
         try:
             shares = self._shares()
-            with (progress or SilentProgress()).step(f"Replaying {flow.name}", self._waiting, "letters") as step:
+            name = self._table.name
+            with (progress or SilentProgress()).step(f"Replaying {name}", self._waiting, "letters") as step:
                 for number in range(shares):
-                    step.advance(self._share(number, shares))
+                    step.advance(self._until_published(partial(self._patient_share, number, shares)))
         finally:
-            flow.leave()
+            self._visit.leave()
         return self._done
 
     def _shares(self) -> int:
@@ -82,75 +89,97 @@ class Replay:
             self._waiting = chosen.count()
         return math.ceil(self._waiting / _SHARE)
 
+    def _patient_share(self, number: int, of: int) -> int:
+        """The run beside us may win every race for the catalog within one attempt: then all of it is tried again."""
+        try:
+            return self._share(number, of)
+        except Moved:
+            raise
+        except CatalogUnavailable as error:
+            self._unanswered += 1
+            if self._unanswered > _MOST_UNANSWERED:
+                raise
+            time.sleep(self._unanswered)
+            raise Moved(self._table.name, why=error.why, fix=error.fix) from error
+
     def _share(self, number: int, of: int) -> int:
-        for _ in range(_MOST_REDOS):
-            if not self._flow.steady:
-                self._flow.ask()  # what is judged now must still be true when it is published
-            base = self._flow.writer.begin()
-            letters = self._letters()
-            events = letters.chosen(self._choice).where(in_bucket(number, of)).select(EVENT).distinct()
-            trial = Trial(self._flow, letters, events)
-            try:
-                if trial.passing and not self._done.dry_run:
-                    self._publish(trial, letters.snapshot, base)
-                self._done.add(trial)
-                return trial.letters
-            except Moved:
-                continue
-            finally:
-                self._flow.thank()
-                trial.release()
-        raise _restless(self._flow.name)
+        visit = self._visit
+        if not visit.steady:
+            visit.ask()  # what is judged now must still be true when it is published
+        base = visit.writer.begin()
+        letters = self._letters()
+        events = letters.chosen(self._choice).where(in_bucket(number, of)).select(EVENT).distinct()
+        trial = Trial(visit, letters, events)
+        try:
+            if trial.passing and not self._done.dry_run:
+                self._publish(trial, letters.snapshot, base)
+            self._done.add(trial)
+            return trial.letters
+        finally:
+            visit.stop_asking()
+            trial.release()
 
     def _publish(self, trial: Trial, snapshot: int, before: Base) -> None:
         """Tried again as long as only the run beside us has moved the table, if what was judged stays true then."""
-        batch = trial.batch()
-        for attempt in range(_MOST_REDOS):
-            self._flow.ask()
-            self._flow.dead.settle(self._flow.writer.store)
-            base = self._flow.writer.begin()
-            moved = base.place != before.place and not self._flow.steady
-            if moved or self._flow.dead.decided_since(snapshot):
-                raise Moved(self._flow.name)
-            try:
-                self._attempt(trial, batch, base)
-                return
-            except Moved:
-                # The run beside us publishes at its own pace: not always at the same moment as we do.
-                time.sleep(0.05 * (attempt % 7))
-        raise _restless(self._flow.name)
+        batch, visit = trial.batch(), self._visit
+        self._staged = None  # of another share
+
+        def attempt() -> Moved | None:
+            visit.ask()
+            visit.dead.settle(visit.writer.store)
+            base = visit.writer.begin()
+            if self._staged is not None and contains(visit.writer.store, self._staged.snapshot.id):
+                self._count(trial, batch, self._staged)  # the answer was lost, and the commit came late
+                return None
+            moved = base.place != before.place and not visit.steady
+            if moved or visit.dead.decided_since(snapshot):
+                return Moved(self._table.name)
+            self._attempt(trial, batch, base)
+            return None
+
+        # The run beside us publishes at its own pace: not always at the same moment as we do.
+        judged_again = self._until_published(attempt, pause=lambda tries: time.sleep(0.05 * (tries % 7)))
+        if judged_again is not None:
+            raise judged_again
 
     def _attempt(self, trial: Trial, batch: Batch, base: Base) -> None:
-        flow = self._flow
+        visit = self._visit
         stamp = self._stamp(base, batch, trial.passing)
-        contract = flow.contract.title if flow.contract else None
-        flow.dead.decide(trial.passed, stamp, base.place, contract)
+        visit.dead.decide(trial.passed, stamp, base.place, visit.terms.title)
         batch.companions(stamp, base.place)
         stamp = replace(stamp, notes={**stamp.notes, **batch.notes()})
-        staged = flow.writer.stage(base, stamp, batch.write)
+        staged = visit.writer.stage(base, stamp, batch.write)
         batch.audit(staged.snapshot)
-        flow.writer.publish(staged)
+        self._staged = staged
+        visit.writer.publish(staged)
+        self._count(trial, batch, staged)
+
+    def _count(self, trial: Trial, batch: Batch, staged: Staged) -> None:
+        self._staged = None
         batch.tidy(lost=False)
         self._done.replayed += trial.passing
-        self._done.batches.append(stamp.batch)
-        self._done.rows.update({**batch.counts, "out": staged.snapshot.added_rows})
+        self._done.batches.append(staged.stamp.batch)
+        self._done.rows.update({"out": staged.snapshot.added_rows, **batch.counts})
 
     def _stamp(self, base: Base, batch: Batch, letters: int) -> Stamp:
+        name = self._table.name
         if base.stamp is None:
-            raise ConfigError(f"{self._flow.name} has no batch yet", why="its letters belong to none", fix="lode run")
+            raise ConfigError(f"{name} has no batch yet", why="its letters belong to none", fix="lode run")
         before = base.stamp
         kept = {"asof": before.notes["asof"]} if "asof" in before.notes else {}
         notes = {**kept, GUEST: "replay", "replayed": str(letters)}
-        flow = self._flow
-        return Stamp(flow.name, flow.run, before.batch + 1, before.positions, before.positions, batch.counts, notes)
+        run = self._table.context.run
+        return Stamp(name, run, before.batch + 1, before.positions, before.positions, batch.counts, notes)
 
     def _letters(self) -> OpenLetters:
-        return OpenLetters(self._flow.lake, self._flow.name, self._flow.dead.survey(self._flow.writer.store))
+        survey = self._visit.dead.survey(self._visit.writer.store)
+        return OpenLetters(self._table.context.lake, self._table.name, survey)
 
-
-def _restless(table: str) -> CatalogUnavailable:
-    return CatalogUnavailable(
-        f"{table} moved under {_MOST_REDOS} attempts at one replay",
-        why="the run that keeps the table publishes faster than the replay can",
-        fix="try again, or replay while it is stopped",
-    )
+    def _until_published(self, attempt: Callable[[], T], pause: Callable[[int], None] = lambda _tries: None) -> T:
+        return until_published(
+            self._table.name,
+            attempt,
+            why="the run that keeps the table publishes faster than the replay can",
+            fix="try again, or replay while it is stopped",
+            pause=pause,
+        )

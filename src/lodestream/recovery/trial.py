@@ -10,12 +10,13 @@ from pyspark.sql.functions import col, collect_list, count, flatten, lit
 from pyspark.sql.functions import max as greatest_of
 
 from lodestream.errors import AuditFailed
-from lodestream.flows.dead.envelope import EVENT, restored
-from lodestream.flows.dead.letters import BESIDE
-from lodestream.flows.flow import Batch, Span
-from lodestream.flows.silver.flow import SilverFlow
-from lodestream.flows.silver.judge import CARRIED, REASONS
-from lodestream.flows.silver.judged import JudgedBatch
+from lodestream.flows.batch import Batch, Span
+from lodestream.flows.guests.visit import Visit
+from lodestream.flows.letters.attempts import BESIDE
+from lodestream.flows.letters.envelope import restored
+from lodestream.flows.writing.feed_rows import FeedBatch
+from lodestream.flows.writing.judged import JudgedBatch
+from lodestream.names import CARRIED, EVENT, REASONS
 from lodestream.recovery.open_letters import OpenLetters
 from lodestream.sources.source import Source
 
@@ -35,8 +36,10 @@ class Failing:
 class Trial:
     """One share of the chosen letters. `release` it when done."""
 
-    def __init__(self, flow: SilverFlow, letters: OpenLetters, events: DataFrame) -> None:
-        self._flow = flow
+    def __init__(self, visit: Visit, letters: OpenLetters, events: DataFrame) -> None:
+        self._visit = visit
+        self._terms = visit.terms
+        self._lake = visit.context.lake
         self._open = letters
         self._letters = letters.of_events(events)
         self._held = _held(self._letters)
@@ -66,7 +69,7 @@ class Trial:
 
     def _judge(self) -> None:
         trial = self._make(self._raw(), len(self._held))
-        verdicts = _verdicts(trial.judged)
+        verdicts = _verdicts(trial.judged.rows)
         self.failing = tuple(
             Failing(one.ids, one.reasons, now)
             for event, one in self._held.items()
@@ -77,39 +80,39 @@ class Trial:
 
     def _objections(self, verdict: tuple[int, tuple[str, ...]] | None, held: _Held) -> tuple[str, ...]:
         if verdict is None:
-            return () if self._flow.table.allow_no_rows else (_NO_ROW,)
+            return () if self._terms.table.allow_no_rows else (_NO_ROW,)
         rows, reasons = verdict
         # Which of the rows it gives now are those in the table, nobody can say: new code may give fewer, or others.
         partly = rows > len(held.ids) if held.beside is None else held.beside > 0
-        return reasons or ((_PARTLY,) if partly and not self._flow.keys else ())
+        return reasons or ((_PARTLY,) if partly and not self._terms.keys else ())
 
     def _only_passed(self) -> Batch:
         made = self._make(self._raw().join(self._named(self._passed), EVENT, "left_semi"), len(self._passed))
         if made.counts["dead"]:
             raise AuditFailed(
-                f"{self._flow.name}: {made.counts['dead']:,} rows failed that passed a moment ago",
+                f"{self._terms.name}: {made.counts['dead']:,} rows failed that passed a moment ago",
                 why="the declared function gives other rows each time it runs (random values, the clock)",
                 fix="make the function depend on its inputs alone",
             )
         return made
 
-    def _make(self, raw: DataFrame, events: int) -> JudgedBatch:
-        flow = self._flow
-        frames = {source.name: self._input(source) for source in flow.sources}
-        frames[flow.driving] = raw
-        made = flow.judged(frames, Span({}, {}, events))
+    def _make(self, raw: DataFrame, events: int) -> JudgedBatch | FeedBatch:
+        inputs = self._visit.inputs
+        frames = {source.name: self._input(source) for source in inputs.sources}
+        frames[inputs.driving] = raw
+        made = self._visit.judged(frames, Span({}, {}, events))
         self._batches.append(made)
         return made
 
     def _input(self, source: Source) -> DataFrame:
         """Lookups as they are now. A letter holds the row of the driving input; other streams have nothing new."""
         latest = source.latest()
-        if source.name in self._flow.lookups and latest is not None:
+        if source.name in self._visit.inputs.lookups and latest is not None:
             return source.read(latest, latest)
-        return self._flow.lake.whole(source.name).limit(0)
+        return self._lake.whole(source.name).limit(0)
 
     def _raw(self) -> DataFrame:
-        schema = self._flow.lake.whole(self._flow.driving).schema
+        schema = self._lake.whole(self._visit.inputs.driving).schema
         return restored(self._letters.dropDuplicates([EVENT]), schema, [EVENT])
 
     def _named(self, events: list[str]) -> DataFrame:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from py4j.protocol import Py4JNetworkError
 from pyspark import SparkContext
@@ -13,7 +15,7 @@ from lodestream.errors import JavaEnded
 # Java's own code for `ExitOnOutOfMemoryError`, and Spark's for a task that ran out of heap.
 _NO_HEAP = (3, 52)
 # Seconds that a process takes to end after its connections have broken.
-_DYING = 2.0
+_DYING = 10.0
 _AGAIN = (
     f"`lode run` again, or let a supervisor do it on exit code {JavaEnded.exit_code}: it goes on where the tables are"
 )
@@ -34,6 +36,18 @@ def java_ended(error: BaseException | None = None) -> JavaEnded | None:
         except subprocess.TimeoutExpired:
             return None
     return None if code is None else how_it_ended(code)
+
+
+@contextmanager
+def while_java_lives() -> Iterator[None]:
+    """Whatever goes wrong inside because the Java process is gone is raised as that: `JavaEnded`."""
+    try:
+        yield
+    except Exception as error:
+        ended = java_ended(error)
+        if ended is None or isinstance(error, JavaEnded):
+            raise
+        raise ended from error
 
 
 def how_it_ended(code: int) -> JavaEnded:

@@ -61,6 +61,8 @@ def _shared(config: Config, app_name: str) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
+        # Python functions get and give times without a zone, in that of their process: not the machine's.
+        "spark.executorEnv.TZ": "UTC",
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         "spark.sql.defaultCatalog": config.catalog.name,
         "spark.sql.execution.arrow.pyspark.enabled": "true",

@@ -7,12 +7,13 @@ the rows, so a source never keeps state of its own.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Any
-
-from pyspark.sql import DataFrame
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from lodestream.errors import LodeError, SourceChanged, SourceRecreated
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 Position = Mapping[str, Any]
 
@@ -29,6 +30,8 @@ class Source(ABC):
     pins_start: bool = False
     # Whether `pending` is a guess: then more rows than it says may come.
     estimates: bool = False
+    # Whether it is a table whose rows only come: then each row that was read can be counted on its way out.
+    appends: bool = False
 
     @abstractmethod
     def latest(self) -> Position | None:
@@ -73,6 +76,38 @@ class Source(ABC):
     def explain(self, error: Exception) -> LodeError | None:
         """Our error inside what Spark raised while it read our rows; None when it came from elsewhere."""
         return None
+
+    def close(self) -> None:
+        """Called once when the flow ends."""
+        return
+
+
+class PulledSource(ABC):
+    """A source that plans its batches itself and hands their rows out inside a call of its own.
+
+    A step of its flow calls `pull`, once. Raising there is as in `Source`.
+    """
+
+    name: str
+
+    @abstractmethod
+    def ddl(self) -> str:
+        """The columns of the Bronze table; asked when it is opened."""
+
+    @abstractmethod
+    def pull(
+        self,
+        since: Position | None,
+        publish: Callable[[DataFrame, Position], None],
+        rows: int,
+        *,
+        stopping: Callable[[], bool],
+    ) -> bool:
+        """Publish what is available after `since`, batch by batch of about `rows`; False when there was nothing.
+
+        `publish(rows, position)` makes both visible in one step, or raises: then nothing after it is pulled. After a
+        batch, `stopping` tells whether to leave the rest for the next pull.
+        """
 
     def close(self) -> None:
         """Called once when the flow ends."""

@@ -5,14 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from lodestream.names import CHANGES, MARKS
 from lodestream.tables.snapshot import Snapshot
 from lodestream.tables.store import TableStore
-
-WEIGHT = "_weight"
-# In a keyed table and in its feed: where the row's change stands in the order of all changes of its key.
-ORDER = "_lode"
-# In the feed: the batch that wrote the row. The last batch that names a row says whether it is there.
-BATCH = "_batch"
 
 # Small row groups with a filter each: the rows of a thousand keys are found without reading the others. The old rows
 # of a table without partitions are anywhere, and few are in any row group; those of a partitioned one come together,
@@ -28,11 +23,11 @@ _FINDING = {
 
 
 def feed_of(table: str) -> str:
-    return f"{table}__changes"
+    return table + CHANGES
 
 
 def marks_of(table: str) -> str:
-    return f"{table}__marks"
+    return table + MARKS
 
 
 def found_by(keys: Sequence[str], partition_by: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import ByteType, DataType, DateType, IntegerType, LongType, ShortType, StringType
@@ -28,6 +28,11 @@ _COMPILED = {
 }
 
 
+def same_again(values: Iterable[object]) -> bool:
+    """Whether texts that Python had are still what is stored: bytes that are no UTF-8 reach it as replacement marks."""
+    return not any(isinstance(one, str) and "\ufffd" in one for one in values)
+
+
 def quick_look(at: Snapshot, cores: int) -> dict[str, str]:
     """Read options for a few rows among many files: a task for each core, not one for every few files.
 
@@ -43,7 +48,7 @@ def among(column: str, values: Sequence[object], kind: DataType) -> str | None:
 
     `column` is SQL. Sorted, so that each part of the list covers a narrow range of a sorted table.
     """
-    if not values or len(values) > MOST_KEYS or not isinstance(kind, EXACT):
+    if not values or len(values) > MOST_KEYS or not isinstance(kind, EXACT) or not same_again(values):
         return None
     ordered = sorted(values)  # type: ignore[type-var]
     lists = [ordered[start : start + _MOST_LISTED] for start in range(0, len(ordered), _MOST_LISTED)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from lodestream.tables.snapshot import Snapshot
 
@@ -16,6 +16,11 @@ class History(ABC):
     @property
     @abstractmethod
     def uuid(self) -> str: ...
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The table's own properties."""
+        return {}
 
     @abstractmethod
     def head(self) -> Snapshot | None: ...

@@ -16,6 +16,8 @@ from lodestream.tables.store import MAIN, Refused, TableStore
 
 # In the summary of a staged snapshot: the id of the schema that becomes the table's own when the snapshot is published.
 SCHEMA = "lode.schema"
+# The same of its partitions.
+SPEC = "lode.spec"
 # Snapshots never change, so one crossing into the JVM per snapshot and process is enough.
 _CACHE_SIZE = 4096
 
@@ -103,7 +105,6 @@ class IcebergStore(TableStore):
             self.table.manageSnapshots().rollbackTo(_long(snapshot_id, self._jvm)).commit()
 
     def commit_empty(self, branch: str, properties: Mapping[str, str]) -> None:
-        """A snapshot without files: it moves positions, or records a decision."""
         with catalog_errors(f"committing to {self.name}"):
             append = self.table.newFastAppend().toBranch(branch)
             for key, value in properties.items():
@@ -116,6 +117,8 @@ class IcebergStore(TableStore):
         base = operations.current()
         main = iceberg.SnapshotRef.builderFrom(base.ref(MAIN), _long(staged.id, self._jvm)).build()
         shown = iceberg.TableMetadata.buildFrom(base).setCurrentSchema(int(staged.summary[SCHEMA])).setRef(MAIN, main)
+        if SPEC in staged.summary:
+            shown = shown.setDefaultPartitionSpec(int(staged.summary[SPEC]))
         operations.commit(base, shown.build())
 
     def field_ids(self, schema_id: int | None) -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -46,19 +47,23 @@ class Inspector:
 
     @cached_property
     def _catalog(self) -> Catalog:
-        catalog = self._config.catalog
-        settings = {key: reveal(value) for key, value in catalog.properties.items()}
-        kind = "rest" if catalog.type == "rest" else "sql"
-        address = self._config.catalog_uri().removeprefix("jdbc:")
-        return load_catalog(
-            catalog.name,
-            **{"type": kind, "uri": address, "warehouse": self._config.warehouse(), "init_catalog_tables": "false"},
-            **settings,
-        )
+        return python_catalog(self._config)
 
     @property
     def _shown(self) -> str:
         return self._config.catalog_uri().rpartition("@")[2]
+
+
+def python_catalog(config: Config) -> Catalog:
+    """The project's catalog for PyIceberg."""
+    settings = {key: reveal(value) for key, value in config.catalog.properties.items()}
+    kind = "rest" if config.catalog.type == "rest" else "sql"
+    address = config.catalog_uri().removeprefix("jdbc:")
+    return load_catalog(
+        config.catalog.name,
+        **{"type": kind, "uri": address, "warehouse": config.warehouse(), "init_catalog_tables": "false"},
+        **settings,
+    )
 
 
 class TableView(History):
@@ -71,6 +76,10 @@ class TableView(History):
     @property
     def uuid(self) -> str:
         return str(self.table.metadata.table_uuid)
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        return dict(self.table.properties)
 
     def head(self) -> Snapshot | None:
         ref = self.table.metadata.refs.get(MAIN)

@@ -7,13 +7,14 @@ newcomer stops, and not the one that has been running.
 from __future__ import annotations
 
 import json
+import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
 from typing import Any
 
+from lodestream.clock import utc
 from lodestream.errors import AlreadyRuns, CatalogUnavailable
 from lodestream.runtime.process import ProcessId
 
@@ -24,6 +25,8 @@ LIMIT_SECONDS = 20.0
 # How long who takes over waits for the holder to end its batches: both at work would race, and either might lose.
 YIELD_SECONDS = 30.0
 _ASKED = "asked."
+# How often who takes over asks again: a holder elsewhere gives way to one that is seen to live, and to nobody else.
+_ASK_SECONDS = 2.0
 _TRIES = 20
 
 
@@ -57,8 +60,8 @@ class Holder:
             return None  # of another version: who cannot be understood cannot be waited for
 
     def shown(self) -> str:
-        since = datetime.fromtimestamp(self.started, UTC)
-        return f"run {self.run} on {self.process.host}, process {self.process.pid}, since {since:%Y-%m-%d %H:%M:%S} UTC"
+        since = utc(self.started)
+        return f"run {self.run} on {self.process.host}, process {self.process.pid}, since {since}"
 
 
 class Conflict(CatalogUnavailable):
@@ -100,6 +103,8 @@ class Lease:
         now = clock()
         self._me = Holder(run, process or ProcessId.own(), started=now, renewed=now)
         self._held: frozenset[str] = frozenset()
+        # Who asks for our tables: the beat that each was first seen with, and when.
+        self._asking: dict[str, tuple[Holder, float]] = {}
 
     @property
     def held(self) -> frozenset[str]:
@@ -115,14 +120,16 @@ class Lease:
         wanted = frozenset(tables)
         first_seen: dict[tuple[str, int], float] = {}
         until = self._monotonic() + YIELD_SECONDS
-        if over and self._others(wanted):
-            self._write({_ASKED + name: self._me for name in wanted})
+        asked = -math.inf
         while True:
             living = {name: one for name, one in self._others(wanted).items() if not one.process.gone}
             if not living or (over and self._monotonic() > until):
                 if self._take(wanted):
                     return
             elif over:
+                if self._monotonic() - asked >= _ASK_SECONDS:
+                    self._write(dict.fromkeys((_ASKED + name for name in wanted), self._beaten()))
+                    asked = self._monotonic()
                 self._sleep(0.5)
             else:
                 self._wait_or_refuse(living, first_seen)
@@ -133,9 +140,26 @@ class Lease:
         self._held -= lost.keys()
         if self._held:
             self._write(dict.fromkeys(self._held, self._beaten()))
-        asking = self._others(_ASKED + name for name in self._held)
-        asked = {name.removeprefix(_ASKED): one for name, one in asking.items() if not one.process.gone}
-        return Renewal(asked, lost)
+        return Renewal(self._asked(), lost)
+
+    def _asked(self) -> dict[str, Holder]:
+        """Who is seen to live and to ask. A page that nobody renews is of one that was killed, and is removed."""
+        pages = self._others(_ASKED + name for name in self._held)
+        self._asking = {page: known for page, known in self._asking.items() if page in pages}
+        found, dead = {}, []
+        for page, one in pages.items():
+            first, since = self._asking.setdefault(page, (one, self._monotonic()))
+            if one.process.gone:
+                dead.append(page)
+            elif one.process.near or (one.run == first.run and one.beat != first.beat):
+                found[page.removeprefix(_ASKED)] = one
+            elif one.run != first.run:
+                self._asking[page] = (one, self._monotonic())
+            elif self._monotonic() - since > LIMIT_SECONDS:
+                dead.append(page)
+        if dead:
+            self._write(dict.fromkeys(dead))
+        return found
 
     def release(self, tables: Iterable[str] | None = None) -> None:
         """Free these tables for others, or all that are held."""

@@ -140,6 +140,9 @@ class MemoryStore(TableStore):
     def rollback(self, snapshot_id: int) -> None:
         self._commit("rollback", lambda: self.table.set(MAIN, snapshot_id))
 
+    def commit_empty(self, branch: str, properties: Mapping[str, str]) -> None:
+        self.append(branch, properties)
+
     def append(
         self,
         branch: str,

@@ -9,7 +9,7 @@ from pyspark.sql.functions import col, expr
 
 from lodestream.contracts.quoting import name as quoted
 from lodestream.contracts.quoting import path
-from lodestream.tables.feed import WEIGHT
+from lodestream.names import WEIGHT
 from lodestream.tables.find import among
 from lodestream.tables.jvm import catalog_errors
 from lodestream.tables.lake import Lake

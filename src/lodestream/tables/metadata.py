@@ -49,6 +49,10 @@ class MetadataView(History):
     def uuid(self) -> str:
         return str(self._metadata["table-uuid"])
 
+    @property
+    def properties(self) -> Mapping[str, str]:
+        return dict(self._metadata.get("properties") or {})
+
     def head(self) -> Snapshot | None:
         ref = (self._metadata.get("refs") or {}).get(MAIN)
         return self.snapshot(ref["snapshot-id"]) if ref else None

@@ -11,15 +11,17 @@ from pyspark.sql.functions import col, lit, struct
 from pyspark.sql.types import StructField, StructType
 
 from lodestream.contracts.quoting import name as quoted
-from lodestream.tables.feed import ORDER
+from lodestream.names import ORDER
 
 # The last part of a place: whether the change deletes. A row that is there was not deleted, so it is not stored.
 GONE = "gone"
 _PREFIX = f"{ORDER}_"
+# Columns that a batch has only while it is made begin so: a name that no contract allows, and that no part has.
+_SCRATCH = f"{ORDER}_x_"
 
 
 def is_part(column: str) -> bool:
-    return column.startswith(_PREFIX)
+    return column.startswith(_PREFIX) and not column.startswith(_SCRATCH)
 
 
 def parts(place: StructType) -> list[StructField]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lodestream.errors import NotOurTable
-from lodestream.tables.feed import ORDER, feed_of, marks_of
+from lodestream.names import ORDER
+from lodestream.tables.feed import feed_of, marks_of
 
 
 def kept_otherwise(table: str, held: Sequence[str], wanted: Sequence[str]) -> NotOurTable | None:

@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from lodestream.errors import AnotherWriter, CatalogUnavailable, OutcomeUnknown
 from lodestream.failpoints import reach
@@ -18,12 +19,39 @@ from lodestream.tables.store import MAIN, Refused, TableStore
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 BRANCH_PREFIX = "lode_"
 FAILED_PREFIX = "failed_"
 
 
 class Moved(CatalogUnavailable):
     """Maintenance moved `main` while we staged: redo the batch on the new head."""
+
+
+# Maintenance may move `main` under a batch now and then; losing to it this often means something is wrong.
+MOST_REDOS = 20
+
+
+def until_published(
+    table: str,
+    attempt: Callable[[], T],
+    *,
+    most: int = MOST_REDOS,
+    why: str = "maintenance or a rollback changed the table each time before the batch could be published",
+    fix: str | None = None,
+    pause: Callable[[int], None] = lambda _tries: None,
+) -> T:
+    """An attempt that maintenance, a guest or a rollback overtook is made again, on the new head: the one redo loop."""
+    for tries in range(most):
+        try:
+            return attempt()
+        except Moved as moved:
+            last = moved
+        pause(tries)
+    raise CatalogUnavailable(
+        f"{table} moved under {most} attempts at one batch", why=last.why or why, fix=last.fix or fix
+    )
 
 
 class NotCommitted(Moved):
@@ -218,4 +246,14 @@ def another_writer(table: str, run: str, current: Stamp | None) -> AnotherWriter
     )
 
 
-__all__ = ["BRANCH_PREFIX", "MAIN", "Base", "Moved", "Staged", "Writer", "another_writer"]
+__all__ = [
+    "BRANCH_PREFIX",
+    "MAIN",
+    "MOST_REDOS",
+    "Base",
+    "Moved",
+    "Staged",
+    "Writer",
+    "another_writer",
+    "until_published",
+]

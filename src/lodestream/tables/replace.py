@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, expr, lit
 
+from lodestream.pipeline.gold.pieces import quoted
 from lodestream.tables.aside import set_aside
 from lodestream.tables.jvm import catalog_errors
 from lodestream.tables.lake import Lake
@@ -33,7 +34,7 @@ def replace_rows(
     source = set_aside(_going(keys, touched, rows).unionAll(_coming(keys, touched, rows)))
     # The source's columns have names of their own, so a plain name is always one of the stored table.
     same = " AND ".join(f"{stored} <=> _lode_k{number}" for number, (_, stored) in enumerate(keys))
-    inserted = {column: col(f"_lode_v{number}") for number, column in enumerate(rows.columns)}
+    inserted = {quoted(column): col(f"_lode_v{number}") for number, column in enumerate(rows.columns)}
     merge = (
         source.mergeInto(f"{lake.identifier(name)}.`branch_{branch}`", expr(f"{_GONE} AND {same}"))
         .whenMatched()
@@ -58,7 +59,7 @@ def snapshot_properties(spark: SparkSession, properties: Mapping[str, str]) -> I
 
 
 def _going(keys: Sequence[tuple[str, str]], touched: DataFrame, rows: DataFrame) -> DataFrame:
-    named = [col(f"`{key}`").alias(f"_lode_k{number}") for number, (key, _) in enumerate(keys)]
+    named = [col(quoted(key)).alias(f"_lode_k{number}") for number, (key, _) in enumerate(keys)]
     absent = [lit(None).cast(field.dataType).alias(f"_lode_v{number}") for number, field in enumerate(rows.schema)]
     return touched.select(lit(True).alias(_GONE), *named, *absent)
 
@@ -67,5 +68,5 @@ def _coming(keys: Sequence[tuple[str, str]], touched: DataFrame, rows: DataFrame
     absent = [
         lit(None).cast(touched.schema[key].dataType).alias(f"_lode_k{number}") for number, (key, _) in enumerate(keys)
     ]
-    values = [col(f"`{name}`").alias(f"_lode_v{number}") for number, name in enumerate(rows.columns)]
+    values = [col(quoted(name)).alias(f"_lode_v{number}") for number, name in enumerate(rows.columns)]
     return rows.select(lit(False).alias(_GONE), *absent, *values)

@@ -14,7 +14,7 @@ from zlib import crc32
 
 from pyiceberg.io.pyarrow import ArrowScan
 
-from lodestream.tables.feed import BATCH, ORDER, WEIGHT
+from lodestream.names import BATCH, WEIGHT, hidden_column
 from lodestream.tables.inspect import TableView
 from lodestream.tables.snapshot import Snapshot
 
@@ -33,7 +33,7 @@ def changed_rows(view: TableView, snapshot: Snapshot, skip: int = 0, *, follows:
     A snapshot whose parent has expired counts with all rows that it has, unless the caller `follows` that parent.
     """
     before = view.snapshot(snapshot.parent) if snapshot.parent is not None else None
-    if before is None and not (follows and snapshot.operation == "append"):
+    if before is None and not (follows and snapshot.operation in ("append", "replace")):
         return _weighted(view, snapshot, _planned(view, snapshot), skip)
     if snapshot.operation == "append":
         return _weighted(view, snapshot, _appended(view, snapshot), skip) if snapshot.added_rows else iter(())
@@ -63,15 +63,18 @@ def _compared(view: TableView, before: Snapshot, after: Snapshot, skip: int) -> 
     come = [task for task in new if _identity(task) not in both]
     size = sum(task.file.record_count for task in (*gone, *come))
     parts = -(-size // MOST_COMPARED) or 1
-    net = (_net(view, (before, gone), (after, come), part, parts) for part in range(parts))
+    # Everything that went comes before everything that came: a sink that knows rows by a key would lose an update else.
+    signs = [(-1, 1)] if parts == 1 else [(-1,), (1,)]
+    net = (_net(view, (before, gone), (after, come), part, parts, some) for some in signs for part in range(parts))
     for number, (weight, row) in enumerate(chain.from_iterable(net), 1):
         if number > skip:
             yield number, weight, row
 
 
 def _net(
-    view: TableView, old: tuple[Snapshot, Sequence[Any]], new: tuple[Snapshot, Sequence[Any]], part: int, parts: int
-) -> Iterator[tuple[int, Row]]:
+    view: TableView, old: tuple[Snapshot, Sequence[Any]], new: tuple[Snapshot, Sequence[Any]], part: int, parts: int,
+    signs: Sequence[int],
+) -> Iterator[tuple[int, Row]]:  # fmt: skip
     """Rows that one side has more often than the other: what went first, then what came."""
     times: Counter[str] = Counter()
     rows: dict[str, Row] = {}
@@ -82,7 +85,7 @@ def _net(
                 if parts == 1 or crc32(text.encode()) % parts == part:
                     times[text] += weight
                     rows.setdefault(text, row)
-    for sign in (-1, 1):
+    for sign in signs:
         for text, weight in times.items():
             for _ in range(sign * weight):  # one for each copy
                 yield sign, rows[text]
@@ -119,9 +122,22 @@ def _identity(task: Any) -> tuple[str, frozenset[tuple[str, Any]]]:
 
 
 def _visible(row: Mapping[str, Any]) -> Row:
-    """Without the columns of ours: the weight, the batch, and the place or state that is stored beside a row."""
-    return {name: value for name, value in row.items() if name not in (WEIGHT, BATCH) and not _ours(name)}
+    return {name: value for name, value in row.items() if not hidden(name)}
 
 
-def _ours(name: str) -> bool:
-    return name == ORDER or name.startswith(f"{ORDER}_")
+def hidden(name: str) -> bool:
+    """Whether a column is ours: the weight, the batch, or the place or state that is stored beside a row."""
+    return name in (WEIGHT, BATCH) or hidden_column(name)
+
+
+def whole_rows(view: TableView, snapshot: Snapshot) -> Iterator[Changed]:
+    """All rows that a snapshot holds."""
+    return _weighted(view, snapshot, _planned(view, snapshot), 0)
+
+
+def whole_arrow(view: TableView, snapshot: Snapshot) -> Any:
+    """The same as one Arrow table, in memory, with the declared columns and their types."""
+    # Of the snapshot: columns that were added since are in no schema of it.
+    names = [field.name for field in view.table.scan(snapshot_id=snapshot.id).projection().fields]
+    shown = tuple(name for name in names if not hidden(name))
+    return view.table.scan(snapshot_id=snapshot.id, selected_fields=shown).to_arrow()

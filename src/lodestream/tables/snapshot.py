@@ -15,6 +15,8 @@ GUEST = "guest"
 # Notes that say what made the rows of a batch: the code of a Silver table, the parts of a Gold table's definition.
 CODE = "code"
 PARTS = "parts"
+# The note of a batch that may leave delete files: how many rows a reader found before it.
+HELD = "held"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ through thousands of interleavings (`lodestream.testing.MemoryStore`) and agains
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from lodestream.errors import LodeError
 from lodestream.tables.snapshot import Snapshot
@@ -63,6 +63,10 @@ class TableStore(ABC):
         Refused when `main` has moved, also to an older ancestor: that is a rollback, not to be undone. Refused when
         the branch is not at `upto`: a write of an earlier attempt came late, and must not be published along.
         """
+
+    @abstractmethod
+    def commit_empty(self, branch: str, properties: Mapping[str, str]) -> None:
+        """A snapshot without rows on the branch: it moves positions, or records a decision."""
 
     @abstractmethod
     def rollback(self, snapshot_id: int) -> None:

@@ -10,11 +10,9 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from lodestream import clock
+from lodestream import Files, Kafka, clock
 from lodestream.errors import ConfigError
-from lodestream.pipeline import Files, Kafka, Table
-from lodestream.sources.file_rows import BRONZE_DDL as FILES_DDL
-from lodestream.sources.kafka import BRONZE_DDL as KAFKA_DDL
+from lodestream.pipeline import Table
 from lodestream.sources.source import Position, Source
 from lodestream.testing.encode import in_bytes
 from lodestream.testing.rows import frame_of
@@ -60,14 +58,12 @@ class GivenEvents(Source):
 
     @property
     def ddl(self) -> str:
-        if isinstance(self._table.source, Kafka):
-            return KAFKA_DDL
-        if isinstance(self._table.source, Files):
-            return FILES_DDL
+        if self._table.source is not None and self._table.source.ddl is not None:
+            return self._table.source.ddl
         if self._columns is None:
             raise ConfigError(
                 f"the columns of {self._table.name} are not known",
-                why="those of a Stream are its source's own, and a test does not connect to it",
+                why="they are its source's own, and a test does not connect to it",
                 fix='say them: given(table, rows, columns="id int, name string")',
             )
         return self._columns

@@ -6,11 +6,9 @@ from typing import Any
 
 from lodestream.config import Config, nearest
 from lodestream.errors import LodeError
+from lodestream.names import DEAD, hidden_column
 from lodestream.pipeline import Graph
-from lodestream.pipeline.gold.plan import STATE_COLUMN
 from lodestream.tables.inspect import Inspector, TableView
-
-_DEAD = "__dead"
 
 
 class NotMade(LodeError):
@@ -19,9 +17,10 @@ class NotMade(LodeError):
 
 def read_rows(config: Config, graph: Graph, table: str) -> list[dict[str, Any]]:
     """All rows, in no order, without the column in which Gold keeps its state."""
-    view = Inspector(config).look(table)
+    inspector = Inspector(config)
+    view = inspector.look(table)
     if view is None or view.head() is None:
-        raise NotMade(f"{table} has not been made", **_reason(graph, table))
+        raise NotMade(f"{table} has not been made", **_reason(inspector, graph, table))
     return _rows(view)
 
 
@@ -29,8 +28,8 @@ def read_letters(config: Config, graph: Graph, table: str) -> list[dict[str, Any
     """The open dead letters of a table; none when no row of it was refused."""
     inspector = Inspector(config)
     if inspector.look(table) is None:
-        raise NotMade(f"{table} has not been made", **_reason(graph, table))
-    view = inspector.look(table + _DEAD)
+        raise NotMade(f"{table} has not been made", **_reason(inspector, graph, table))
+    view = inspector.look(table + DEAD)
     letters = _rows(view) if view is not None and view.head() is not None else []
     decided = {letter["letter"] for letter in letters if letter["state"] != "open"}
     return [letter for letter in letters if letter["letter"] not in decided]
@@ -38,19 +37,33 @@ def read_letters(config: Config, graph: Graph, table: str) -> list[dict[str, Any
 
 def _rows(view: TableView) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = view.table.scan().to_arrow().to_pylist()
-    return [{name: value for name, value in row.items() if name != STATE_COLUMN} for row in found]
+    return [{name: value for name, value in row.items() if not hidden_column(name)} for row in found]
 
 
-def _reason(graph: Graph, table: str) -> dict[str, str]:
+def _reason(inspector: Inspector, graph: Graph, table: str) -> dict[str, str]:
     names = list(graph.names)
-    if table.removesuffix(_DEAD) in names and table.endswith(_DEAD):
-        return {"why": f"no row of {table.removesuffix(_DEAD)} was refused", "fix": "dead(table) gives an empty list"}
+    if table.removesuffix(DEAD) in names and table.endswith(DEAD):
+        return {"why": f"no row of {table.removesuffix(DEAD)} was refused", "fix": "dead(table) gives an empty list"}
     if table not in names:
         close = nearest(table, names)
         why = f"the pipeline declares {', '.join(names)}"
         return {"why": why, "fix": f"did you mean {close}?" if close else "name one of these"}
-    inputs = ", ".join(graph.inputs(table)) or "its source"
+    missing = [one for one in graph.names if one in graph.upstream(table) and not _is_made(inspector, one)]
+    if not missing:
+        return {"why": "nothing has run yet", "fix": f'call run(), or run(only=["{table}"])'}
+    only = ", ".join(f'"{one}"' for one in (*missing, table))
+    made = "has not been made" if len(missing) == 1 else "have not been made"
     return {
-        "why": f"nothing has run yet, or {inputs} does not exist",
-        "fix": "call run() first, and give its input rows",
+        "why": f"it is made from {', '.join(missing)}, which {made}",
+        "fix": f"call run(), or run(only=[{only}]); or {_given(graph, missing[0])}",
     }
+
+
+def _is_made(inspector: Inspector, table: str) -> bool:
+    view = inspector.look(table)
+    return view is not None and view.head() is not None
+
+
+def _given(graph: Graph, table: str) -> str:
+    what = "events" if graph[table].tier == "bronze" else "rows"
+    return f'put {what} into it first: given("{table}", {what})'

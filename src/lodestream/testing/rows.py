@@ -12,9 +12,9 @@ from pyspark.sql.types import StructType
 
 from lodestream.config import nearest
 from lodestream.engine.build import new_run
-from lodestream.engine.project import contract_of
 from lodestream.errors import ConfigError
-from lodestream.pipeline import Files, Table
+from lodestream.pipeline import Table
+from lodestream.planning.project import contract_of
 from lodestream.tables.lake import Lake
 from lodestream.tables.publish import Writer
 from lodestream.tables.snapshot import Stamp
@@ -54,8 +54,8 @@ def _columns(table: Table) -> str:
     contract = contract_of(table)
     if contract is not None:
         return contract.ddl()
-    if isinstance(table.source, Files) and table.source.schema:
-        return table.source.schema
+    if table.source is not None and table.source.schema_text:
+        return table.source.schema_text
     raise ConfigError(
         f"the columns of {table.name} are not known",
         why="it has no contract",

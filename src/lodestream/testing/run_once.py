@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from lodestream.config import Config, load_config
-from lodestream.engine import Project, RunEnd, open_project, run_pipeline
+from lodestream.engine import RunEnd, run_pipeline
+from lodestream.planning.project import Project, open_project
 from lodestream.testing.reading import read_letters, read_rows
 
 _LEFT_OUT = (".lode", "__pycache__", ".git", ".venv", ".pytest_cache")

@@ -8,20 +8,24 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
-from lodestream import clock, failpoints
+from lodestream import Kafka, Stream, clock, failpoints
 from lodestream.config import CatalogConfig, Config, nearest
 from lodestream.engine.build import Builder, new_run
 from lodestream.engine.failures import explain
-from lodestream.engine.keyed import keyed
-from lodestream.engine.project import Project, open_project
 from lodestream.errors import ConfigError, LodeError
-from lodestream.flows.bronze import BronzeFlow
+from lodestream.flows.assemblies.bronze import bronze_flow
 from lodestream.flows.flow import Flow
-from lodestream.pipeline import Avro, Csv, Kafka, Pipeline, Protobuf, Stream, Table
+from lodestream.pipeline import Pipeline, Table
+from lodestream.planning.keyed import keyed
+from lodestream.planning.project import Project, open_project
 from lodestream.runtime.broker import BrokerInfo
 from lodestream.runtime.session import start_session
+from lodestream.serving.deliver import Deliverer
+from lodestream.serving.feed import TableFeed
+from lodestream.serving.sink import Sink
 from lodestream.tables.feed import feed_of
 from lodestream.tables.lake import Lake
+from lodestream.tables.sink_positions import SinkPositions
 from lodestream.testing.broker import new_topics, send
 from lodestream.testing.events import Event, GivenEvents
 from lodestream.testing.reading import read_letters, read_rows
@@ -117,6 +121,19 @@ class Sandbox:
         """The open dead letters of a table."""
         return read_letters(self.config, self._project.graph, table)
 
+    def deliver(self, table: str, sink: Sink) -> int:
+        """Give the table's changes to a sink, as a run would, and say in how many deliveries.
+
+        `run` delivers to nobody: a test talks to what it names, not to what the pipeline declares.
+        """
+        name = self._table(table).name
+        feed = feed_of(name) if keyed(self._project.graph, name) else name
+        deliverer = Deliverer(TableFeed(self.config, name, feed), sink, SinkPositions(self.config))
+        try:
+            return deliverer.catch_up().deliveries
+        finally:
+            deliverer.close()
+
     def judge(self, table: str, events: Sequence[Any]) -> list[Verdict]:
         """What the table and its contract make of each event, in one batch."""
         found = self._table(table)
@@ -198,7 +215,7 @@ class Sandbox:
 
     def _refuse_unencoded(self, table: Table, events: Sequence[Event]) -> None:
         readers = [self._table(name) for name in self._project.graph.readers(table.name)]
-        other = [one.decode for one in readers if isinstance(one.decode, (Avro, Protobuf, Csv))]
+        other = [one.decode for one in readers if one.decode is not None and not one.decode.takes_json]
         if other and any(isinstance(event.value, Mapping) for event in events):
             raise ConfigError(
                 f"{table.name} is read as {type(other[0]).__name__}, and a mapping is sent as JSON",
@@ -229,7 +246,7 @@ class Sandbox:
                 if table.name in self._sources:
                     lake, source = Lake(spark.newSession(), self.config.catalog.name), self._sources[table.name]
                     source.spark = lake.spark
-                    self._flows[table.name] = BronzeFlow(lake, table, run, source, source.ddl)
+                    self._flows[table.name] = bronze_flow(lake, table, run, source, source.ddl)
                 elif table.name not in self._fixed and not isinstance(table.source, Stream):
                     self._flows[table.name] = builder.flow(table)
         return self._flows

@@ -16,10 +16,14 @@ from typing import Any
 from protocol_schedule import Schedule
 
 from lodestream.errors import AnotherWriter, CatalogUnavailable, OutcomeUnknown, Transient
-from lodestream.flows.dead.letters import ATTEMPT, SETTLED
-from lodestream.flows.dead.table import DeadLetters
-from lodestream.flows.flow import Batch, Flow, Published, Span
-from lodestream.flows.stream import StreamFlow
+from lodestream.flows.assemblies.pulled import PulledIntake
+from lodestream.flows.batch import Batch, Published, Span
+from lodestream.flows.context import Context
+from lodestream.flows.flow import Flow
+from lodestream.flows.intake import SourceIntake
+from lodestream.flows.letters.attempts import ATTEMPT, SETTLED
+from lodestream.flows.letters.table import DeadLetters
+from lodestream.flows.parts import Home, Intake, Making, Parts
 from lodestream.pipeline.location import Location
 from lodestream.pipeline.table import Table
 from lodestream.sources.source import Position, Source
@@ -92,7 +96,7 @@ class World:
         self.goal = self.rng.randint(4, 14)
         self.in_flight: list[Callable[[], None]] = []
         self.lives = 0
-        self.survivors: list[ModelFlow | ModelStreamFlow] = []
+        self.survivors: list[Flow] = []
         self.losers: list[str] = []
         self.undone: set[int] = set()
         self.calm = False
@@ -158,10 +162,10 @@ class World:
             except Killed:
                 continue
 
-    def _flow(self, run: str) -> ModelFlow | ModelStreamFlow:
-        return ModelStreamFlow(self, run) if self.weather.streams else ModelFlow(self, run)
+    def _flow(self, run: str) -> Flow:
+        return model_stream_flow(self, run) if self.weather.streams else model_flow(self, run)
 
-    def _drive(self, flow: ModelFlow | ModelStreamFlow) -> bool:
+    def _drive(self, flow: Flow) -> bool:
         while True:
             try:
                 published = flow.step(self.rng.randint(1, 4))
@@ -223,7 +227,7 @@ class World:
             raise Broken(f"stuck at {self._reached()} of {self.produced}")
         self._check_letters(exactly=True)
 
-    def _finish(self, flow: ModelFlow | ModelStreamFlow) -> None:
+    def _finish(self, flow: Flow) -> None:
         try:
             while flow.step(3) is not None:
                 pass
@@ -377,22 +381,41 @@ class ModelSource(Source):
         return latest
 
 
-class ModelFlow(Flow):
+def model_flow(world: World, run: str) -> Flow:
     """The real flow and dead letters; only what Spark would do is done in memory."""
+    return _assembled(world, run, SourceIntake([ModelSource(world)]))
 
-    def __init__(self, world: World, run: str) -> None:
-        table = Table(name=NAME, tier="silver", kind="function", location=Location("pipeline.py", 1))
-        super().__init__(_NO_LAKE, table, run, [ModelSource(world)])  # type: ignore[arg-type]
-        self.world = world
-        self.dead = ModelLetters(world, run)
 
-    def create(self) -> Any:
-        return ModelStore(self.world, self.world.main)
+def model_stream_flow(world: World, run: str) -> Flow:
+    return _assembled(world, run, PulledIntake(ModelStream(world)))  # type: ignore[arg-type]
+
+
+def _assembled(world: World, run: str, intake: Intake) -> Flow:
+    table = Table(name=NAME, tier="silver", kind="function", location=Location("pipeline.py", 1))
+    context = Context.of(_NO_LAKE, table, run)  # type: ignore[arg-type]
+    home = ModelHome(world)
+    return Flow(context, Parts(intake, home, ModelMaking(world, home, ModelLetters(world, run))))
+
+
+class ModelHome(Home):
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.store: Any = None
+
+    def open(self, *, guest: bool = False) -> Any:
+        self.store = ModelStore(self._world, self._world.main)
+        return self.store
+
+
+class ModelMaking(Making):
+    def __init__(self, world: World, home: ModelHome, dead: ModelLetters) -> None:
+        self._world, self._home, self._dead = world, home, dead
 
     def make(self, span: Span) -> Batch:
-        self.dead.settle(self.writer.store)
-        (source,) = self.sources
-        return ModelBatch(self, source.read(span.since["input"], span.to["input"]))  # type: ignore[arg-type]
+        self._dead.settle(self._home.store)
+        read = ModelSource(self._world).read
+        numbers: Any = span.given if span.given is not None else read(span.since["input"], span.to["input"])
+        return ModelBatch(self._world, self._home, self._dead, numbers)
 
 
 class ModelStream:
@@ -412,41 +435,28 @@ class ModelStream:
         return end > start
 
 
-class ModelStreamFlow(StreamFlow):
-    def __init__(self, world: World, run: str) -> None:
-        table = Table(name=NAME, tier="silver", kind="function", location=Location("pipeline.py", 1))
-        super().__init__(_NO_LAKE, table, run, ModelStream(world))  # type: ignore[arg-type]
-        self.world = world
-        self.dead = ModelLetters(world, run)
-
-    def create(self) -> Any:
-        return ModelStore(self.world, self.world.main)
-
-    def make(self, span: Span) -> Batch:
-        self.dead.settle(self.writer.store)
-        return ModelBatch(self, self._pulled)  # type: ignore[arg-type]
-
-
 @dataclass
 class ModelBatch(Batch):
-    flow: ModelFlow | ModelStreamFlow
+    world: World
+    home: ModelHome
+    dead: ModelLetters
     span: range
     counts: Mapping[str, int] = field(default_factory=dict)
 
     def write(self, branch: str, properties: Mapping[str, str]) -> None:
         rows = [number for number in self.span if not is_dead(number)]
-        _write(self.flow.world, self.flow.world.main, branch, properties, rows)
+        _write(self.world, self.world.main, branch, properties, rows)
 
     def companions(self, stamp: Stamp, place: str) -> None:
         letters = [number for number in self.span if is_dead(number)]
         if letters:
-            self.flow.dead.publish(letters, stamp, place, None)  # type: ignore[arg-type]
+            self.dead.publish(letters, stamp, place, None)  # type: ignore[arg-type]
 
     def notes(self) -> Mapping[str, str]:
-        return self.flow.dead.attestation()
+        return self.dead.attestation()
 
     def tidy(self, *, lost: bool) -> None:
-        self.flow.dead.tidy(self.flow.writer.store, lost=lost)
+        self.dead.tidy(self.home.store, lost=lost)
 
 
 class ModelLetters(DeadLetters):

@@ -9,7 +9,7 @@ import pytest
 from protocol_model import Weather, World
 
 from lodestream.flows import flow
-from lodestream.flows.dead import table as dead
+from lodestream.flows.letters import table as dead
 from lodestream.tables import publish
 
 

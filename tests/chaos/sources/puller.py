@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from lodestream import Stream
 from lodestream.config import Config
-from lodestream.pipeline import Stream
 from lodestream.runtime.session import start_session
-from lodestream.sources.stream import StreamSource
+from lodestream.sources.stream.reading import StreamSource
 from lodestream.tables.lake import Lake
 from lodestream.tables.publish import Writer
 from lodestream.tables.snapshot import Stamp

@@ -14,8 +14,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, from_json
 
+from lodestream import Json, Raw
 from lodestream.contracts.model import Field, Reading
-from lodestream.pipeline.decoders import Json, Raw
 from lodestream.sources.codecs import Codec, codec_for, decode_frame
 from lodestream.sources.codecs.frame import _in_workers
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lodestream.pipeline.decoders import Avro, Csv, DecodeDecl, Json, Protobuf
+from lodestream import Avro, Csv, Json, Protobuf
+from lodestream.pipeline.decoders import DecoderDeclaration as DecodeDecl
 from lodestream.sources.codecs import codec_for
 
 MEGABYTE = 1_000_000

@@ -24,9 +24,9 @@ from lodestream import Avro, Csv, Json, Kafka, Pipeline, Protobuf
 from lodestream.config import Config
 from lodestream.contracts import Record, column, rule
 from lodestream.engine.build import Builder
-from lodestream.engine.project import Project
-from lodestream.flows.bronze import BronzeFlow
+from lodestream.flows.assemblies.bronze import bronze_flow
 from lodestream.flows.flow import Flow
+from lodestream.planning.project import Project
 from lodestream.sources.kafka import BRONZE_DDL
 from lodestream.sources.source import Position
 from lodestream.tables.lake import Lake
@@ -171,7 +171,7 @@ class Line:
         self.source = Given(self.lake, [])
         graph = self._project.graph
         builder = Builder(self._project, spark, "fuzz", "nowhere:1")
-        self._bronze = BronzeFlow(self.lake, graph["bronze.fuzz"], "fuzz", self.source, BRONZE_DDL)
+        self._bronze = bronze_flow(self.lake, graph["bronze.fuzz"], "fuzz", self.source, BRONZE_DDL)
         self._silver = {table.name: builder.flow(table) for table in graph if table.tier == "silver"}
 
     def drive(self, table: str, rows: int) -> Iterator[Counter[str]]:

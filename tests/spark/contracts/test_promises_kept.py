@@ -15,9 +15,9 @@ from silver_line import SilverLine
 
 from lodestream import Json, Kafka, Pipeline
 from lodestream.contracts import Record, column
-from lodestream.engine import make_plan
-from lodestream.engine.promises import accept_contracts
 from lodestream.errors import ContractError
+from lodestream.planning.plan import make_plan
+from lodestream.planning.reader_promises import accept_contracts
 from lodestream.tables.promised import recorded
 
 
@@ -46,11 +46,11 @@ class Broken(Record):
     zone: str | None = column()
 
 
-def declared(contract: type[Record]) -> Pipeline:
+def declared(contract: type[Record], **options: Any) -> Pipeline:
     pipeline = Pipeline("taxi")
     pipeline.bronze("events", Kafka("events"))
 
-    @pipeline.silver(decode=Json(), contract=contract)
+    @pipeline.silver(decode=Json(), contract=contract, **options)
     def trips(events: DataFrame) -> DataFrame:
         return events
 
@@ -93,3 +93,18 @@ def test_a_contract_that_breaks_a_reader_is_refused_before_anything_changes(lake
     assert accept_contracts(line.project, ["silver.trips"]) == ["silver.trips is kept under trips 2.0.0 from now on"]
     assert recorded(line.lake.store("silver.trips")) == Broken.contract()
     assert not make_plan(line.project).blocked
+
+
+def test_the_contract_of_a_keyed_table_is_held_against_the_one_before(lake: Any) -> None:
+    keyed = {"keys": "trip_id", "sequence_by": "fare"}
+    line = SilverLine(lake.config, lake.spark, declared(First, **keyed))
+    line.send({"trip_id": 1, "fare": 2.5, "zone": "a"})
+    line.run()
+    assert recorded(line.lake.store("silver.trips")) == First.contract()
+
+    line.declare(declared(Broken, **keyed))
+    assert make_plan(line.project).blocked
+    line.send({"trip_id": 1, "fare": "4.5", "zone": "a"})
+    with pytest.raises(ContractError, match=r"contract trips 2\.0\.0 would break"):
+        line.run()
+    assert recorded(line.lake.store("silver.trips")) == First.contract()

@@ -18,13 +18,13 @@ from lodestream.config import Config
 from lodestream.contracts import Key, Record
 from lodestream.engine.build import Builder
 from lodestream.engine.changes import read_changes
-from lodestream.engine.project import Project
 from lodestream.engine.status import read_status
-from lodestream.flows.bronze import BronzeFlow
+from lodestream.flows.assemblies.bronze import bronze_flow
 from lodestream.flows.flow import Flow
-from lodestream.sources.changes import KeyedChanges
+from lodestream.planning.project import Project
 from lodestream.sources.kafka import BRONZE_DDL
 from lodestream.sources.source import Position
+from lodestream.sources.table.changes import KeyedChanges
 from lodestream.tables.lake import Lake
 
 BRONZE, ITEMS, SMALL, VERSIONS, TOTALS = (
@@ -100,13 +100,18 @@ class FeedLine:
         builder = Builder(self.project, self.spark, run, "nowhere:1")
         graph = self.project.graph
         lake = Lake(self.spark.newSession(), self.lake.catalog)
-        flows: dict[str, Flow] = {BRONZE: BronzeFlow(lake, graph[BRONZE], run, Events(lake.spark, self), BRONZE_DDL)}
+        flows: dict[str, Flow] = {BRONZE: bronze_flow(lake, graph[BRONZE], run, Events(lake.spark, self), BRONZE_DDL)}
         return flows | {table.name: builder.flow(table) for table in graph if table.tier != "bronze"}
 
     def drive(self, flows: dict[str, Flow], *, rows: int = 10_000) -> None:
         for flow in flows.values():
             while flow.step(rows) is not None:
                 pass
+
+    def batches(self, flows: dict[str, Flow]) -> dict[str, Any]:
+        """One batch of every flow; what those of the keyed tables count."""
+        published = {name: flow.step(10_000) for name, flow in flows.items()}
+        return {name: one.rows for name in (ITEMS, VERSIONS, SMALL) if (one := published[name]) is not None}
 
     def rows(self, table: str) -> list[Any]:
         return self.spark.table(f"lode.{table}").collect()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any
@@ -12,16 +13,19 @@ from typing import Any
 import pytest
 from feed_line import BRONZE, ITEMS, SMALL, VERSIONS, FeedLine, Killed, killed, some_day
 from feed_model import Change
+from pyiceberg.table import DataScan
 
 from lodestream import failpoints
-from lodestream.engine import make_plan
+from lodestream.engine.status import read_status
 from lodestream.errors import AnotherWriter, NotOurTable
-from lodestream.flows.keyed import batch as keyed_batch
-from lodestream.flows.keyed import derived as keyed_derived
-from lodestream.flows.keyed import facts as keyed_facts
-from lodestream.flows.keyed import follow, keeper
+from lodestream.flows.applying import follower as follow
+from lodestream.flows.directory import feed_watch, keeper
+from lodestream.flows.writing import changes, derived, feed_rows
+from lodestream.planning.plan import make_plan
 from lodestream.tables import find
 from lodestream.tables.find import among
+from lodestream.tables.inspect import Inspector
+from lodestream.tables.live_rows import counted
 from lodestream.tables.order import is_part
 
 pytestmark = pytest.mark.usefixtures("summer_time")
@@ -104,6 +108,22 @@ def test_a_feed_that_is_rolled_back_takes_its_table_and_its_marks_along(line: Fe
     line.drive({ITEMS: line.flows()[ITEMS]})  # the same input once more, on the table as it was
     assert _weights(line) == {("a", 2)}
     line.check_feed(ITEMS)
+
+
+def test_a_batch_counts_rows_of_the_table_and_not_of_its_feed(line: FeedLine) -> None:
+    day = some_day(0)
+    line.changes += [Change(key, (1, day), 1, 0, place) for place, key in enumerate("abc")]
+    flows = line.flows()
+    batches = [line.batches(flows)]
+    update, delete, new = Change("a", (2, day), 2, 0, 3), Change("b", (0, day), 2, 0, 4, gone=True), ("d", (9, day))
+    line.changes += [update, delete, Change(*new, 2, 0, 5), Change("zz", (0, day), 2, 0, 6, gone=True)]
+    batches.append(line.batches(flows))
+    counts = [{name: (rows["out"], rows["upserted"], rows["deleted"]) for name, rows in one.items()} for one in batches]
+    assert counts[0] == {ITEMS: (3, 3, 0), VERSIONS: (3, 3, 0), SMALL: (3, 3, 0)}
+    assert counts[1][ITEMS] == (2, 2, 1), "one was updated and one is new; of two deletes one found its row"
+    assert counts[1][SMALL] == (1, 1, 1), "what is too heavy never came"
+    assert counts[1][VERSIONS] == (4, 4, 0), "a history ends versions and adds new ones: none goes"
+    line.check()
 
 
 def test_two_runs_of_one_table_apply_each_change_once(line: FeedLine) -> None:
@@ -204,7 +224,7 @@ def made_now(make: Callable[[], Any]) -> Future[Any]:
 
 def list_at_most(keys: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Old rows are found by lists of keys, or by a join where there are more keys than this."""
-    for module in (find, keyed_batch, keyed_derived, keyed_facts):
+    for module in (find, changes, feed_rows, derived, feed_watch):
         monkeypatch.setattr(module, "MOST_KEYS", keys)
 
 
@@ -221,3 +241,45 @@ def some_changes(chance: random.Random, offsets: list[int], count: int) -> list[
             key, row, at = found[-1].key, found[-1].row, found[-1].at
         found.append(Change(key, row, at, partition, offsets[partition], chance.random() < 0.2))
     return found
+
+
+def test_a_compacted_table_is_counted_without_a_look_at_its_rows(
+    line: FeedLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    days = [some_day(0), some_day(1)]
+    only = (BRONZE, ITEMS)
+    flows = {name: flow for name, flow in line.flows().items() if name in only}
+
+    def change(*changes: tuple[str, int, bool]) -> None:
+        offset = len(line.changes)
+        for number, (key, day, gone) in enumerate(changes, start=offset):
+            line.changes.append(Change(key, (number, days[day]), number + 1, 0, number, gone=gone))
+        line.drive(flows)
+
+    change(*[(f"{day}-{key}", day, False) for day in (0, 1) for key in "abcdef"])
+    change(("0-a", 0, False), ("0-b", 0, True), ("1-a", 1, False), ("1-b", 1, True))
+    # One day is compacted: its delete files stay, and are about rows that are gone.
+    options = "options => map('rewrite-all', 'true', 'remove-dangling-deletes', 'false')"
+    where = f"where => 'day = DATE \"{days[0]}\"'"
+    line.spark.sql(f"CALL lode.system.rewrite_data_files(table => '{ITEMS}', {where}, {options})")
+    monkeypatch.setattr(Inspector, "look", lambda *_: pytest.fail("the history tells it"))
+
+    def shown() -> int | None:
+        return next(one.rows for one in read_status(line.project).tables if one.name == ITEMS)
+
+    head = line.lake.store(ITEMS).head()
+    assert head is not None
+    assert (head.operation, head.live_rows) == ("replace", 8), "the totals alone are wrong"
+    assert shown() == len(line.rows(ITEMS)) == 10
+    change(("0-c", 0, False), ("1-c", 1, True), ("1-z", 1, False))
+    assert shown() == len(line.rows(ITEMS)) == 10
+    later = f"TIMESTAMP_MILLIS({int(time.time() * 1000) + 60_000})"
+    line.spark.sql(f"CALL lode.system.expire_snapshots(table => '{ITEMS}', retain_last => 1, older_than => {later})")
+    assert len(list(line.lake.store(ITEMS).ancestors(line.lake.store(ITEMS).head()))) == 1
+    assert shown() == 10, "the last batch noted it"
+    monkeypatch.undo()
+    monkeypatch.setattr(DataScan, "to_arrow_batch_reader", lambda *_: pytest.fail("rows were read"))
+    monkeypatch.setattr(DataScan, "count", lambda *_: pytest.fail("rows were read"))
+    view = Inspector(line.project.config).look(ITEMS)
+    assert view is not None
+    assert counted(view) == 10, "manifests and delete files tell it as well"

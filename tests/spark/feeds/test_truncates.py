@@ -16,8 +16,8 @@ from pyspark.sql.functions import lit, unhex
 from lodestream import Debezium, Json, Kafka, Pipeline
 from lodestream.contracts import Record, column
 from lodestream.engine.build import Builder
-from lodestream.engine.project import Project
-from lodestream.flows.bronze import BronzeFlow
+from lodestream.flows.assemblies.bronze import bronze_flow
+from lodestream.planning.project import Project
 from lodestream.sources.kafka import BRONZE_DDL
 from lodestream.sources.source import Position
 from lodestream.tables.lake import Lake
@@ -107,7 +107,7 @@ def drive(project: Project, spark: SparkSession, messages: list[bytes | None]) -
     own = Lake(spark.newSession(), project.config.catalog.name)
     graph = project.graph
     builder = Builder(project, spark, run, "nowhere:1")
-    bronze = BronzeFlow(own, graph[BRONZE], run, Told(own.spark, messages), BRONZE_DDL)
+    bronze = bronze_flow(own, graph[BRONZE], run, Told(own.spark, messages), BRONZE_DDL)
     for flow in (bronze, builder.flow(graph[ITEMS]), builder.flow(graph[VERSIONS])):
         while flow.step(10_000) is not None:
             pass

@@ -10,8 +10,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from lodestream.flows.assemblies.gold import KeptGold, gold_table
 from lodestream.flows.flow import Published
-from lodestream.flows.gold.flow import GoldFlow, GoldInput
+from lodestream.flows.gold.table import GoldInput
 from lodestream.pipeline import Pipeline, Table
 from lodestream.pipeline.gold import InputInfo, analyse, now_view
 from lodestream.sources.table import AppendedRows, TableInput, WholeTable
@@ -65,7 +66,8 @@ class Gold:
         self.restart()
 
     def restart(self) -> None:
-        self.flow = self._make()
+        self.kept = self._make()
+        self.flow, self.gold = self.kept.flow, self.kept.table
 
     def step(self) -> Published | None:
         return self.flow.step(10_000)
@@ -76,8 +78,8 @@ class Gold:
 
     def fresh(self) -> DataFrame:
         """The user's own text over the inputs as they are: what a batch job would give."""
-        infos = [InputInfo(one.table.name, {"x": None}) for one in self.flow.inputs]
-        for one in self.flow.inputs:
+        infos = [InputInfo(one.table.name, {"x": None}) for one in self.gold.inputs]
+        for one in self.gold.inputs:
             one.table.now(one.table.latest() or {}).createOrReplaceTempView(now_view(one.table.name))
         return self.flow.lake.spark.sql(analyse(self.table.sql or "", infos, force="full").full_sql)
 
@@ -87,7 +89,7 @@ class Gold:
         assert Counter(map(str, kept.collect())) == Counter(map(str, fresh.collect())), self.table.name
 
     @staticmethod
-    def _flow(spark: SparkSession, catalog: str, table: Table, inputs: Keys, given: Mapping[str, Any]) -> GoldFlow:
+    def _flow(spark: SparkSession, catalog: str, table: Table, inputs: Keys, given: Mapping[str, Any]) -> KeptGold:
         session = spark.newSession()
         session.conf.set("spark.sql.session.timeZone", "UTC")
         lake = Lake(session, catalog)
@@ -99,10 +101,10 @@ class Gold:
             return AppendedRows(lake, name) if name in appended else WholeTable(lake, name)
 
         read = [GoldInput(source(name), name in lookups, keys) for name, keys in inputs.items()]
-        flow = GoldFlow(lake, table, f"gold{next(_runs)}", read, **options)
+        kept = gold_table(lake, table, f"gold{next(_runs)}", read, **options)
         if small is not None:
-            flow.small = small
-        return flow
+            kept.table.small = small
+        return kept
 
 
 def declared(name: str, sql: str | None = None, function: Any = None, **options: Any) -> Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,14 +17,33 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from lodestream import failpoints, windows
+from lodestream.config import load_config
 from lodestream.contracts import Contract, Field
 from lodestream.contracts.model import rule
-from lodestream.errors import AuditFailed, CatalogUnavailable, ContractViolation, DeclarationError, UserCodeError
-from lodestream.flows.agreement import Agreement, Ways
+from lodestream.engine.failures import Backoff
+from lodestream.engine.runner import Runner
+from lodestream.engine.sizing import Sizer
+from lodestream.errors import (
+    AuditFailed,
+    CatalogUnavailable,
+    ContractViolation,
+    DeclarationError,
+    NotOurTable,
+    UserCodeError,
+)
+from lodestream.flows.agreement import Agreement
+from lodestream.observe import Event, EventLog
+from lodestream.pipeline import Table
 from lodestream.pipeline.gold import InputInfo
+from lodestream.pipeline.ways import Ways
+from lodestream.planning.project import open_project
+from lodestream.serving.declared import sinks_of
+from lodestream.serving.deliver import Deliverer
+from lodestream.serving.feed import TableFeed
 from lodestream.tables import reshape
 from lodestream.tables.inspect import Inspector
 from lodestream.tables.lake import Lake as Tables
+from lodestream.tables.sink_positions import SinkPositions
 
 EVENTS = InputInfo("silver.events", {"id": "int", "k": "string", "x": "decimal(8,2)", "at": "timestamp_ntz"})
 START = "2024-01-01 00:"
@@ -55,6 +75,32 @@ def line(lake: Any) -> Iterator[Line]:
 
 def event(number: int, key: str | None, value: str, minute: float = 0) -> tuple[Any, ...]:
     return (number, key, Decimal(value), f"{START}{int(minute):02d}:{int(minute % 1 * 60):02d}")
+
+
+@pytest.mark.parametrize("active", ["another session", "none"])
+def test_an_edited_query_gets_its_columns_whichever_session_is_active_in_the_thread(line: Line, active: str) -> None:
+    """A run keeps its tables in threads that have seen other sessions, or none."""
+    line.events.append([event(1, "a", "1.5")])
+    line.gold("edited", f"SELECT k, count(*) AS n FROM {EVENTS.name} GROUP BY k").step()
+    wider = line.gold("edited", f"SELECT k, count(*) AS n, max(x) AS top FROM {EVENTS.name} GROUP BY k")
+    sessions = line.spark._jvm.org.apache.spark.sql.SparkSession  # type: ignore[union-attr]
+    other = line.spark.newSession()
+    failed: list[Exception] = []
+
+    def as_a_worker_does() -> None:
+        sessions.clearActiveSession()
+        if active == "another session":
+            sessions.setActiveSession(other._jsparkSession)
+        try:
+            wider.step()
+        except Exception as error:
+            failed.append(error)
+
+    worker = threading.Thread(target=as_a_worker_does)
+    worker.start()
+    worker.join()
+    assert not failed
+    wider.check()
 
 
 @pytest.mark.parametrize("name", ["_weight", "_lode_day"])
@@ -132,6 +178,53 @@ def test_readers_of_an_edited_query_see_the_old_table_or_the_new_one(line: Line,
     line.events.append([event(4, "b", "5.00"), event(5, "a", "5.00")])
     edited.step()
     edited.check()
+
+
+def test_columns_that_an_edit_adds_are_written_in_every_session_of_the_process(line: Line) -> None:
+    """Where files go that nobody has committed yet, Iceberg tells the session that is active then, and no other."""
+    line.events.append([event(1, "a", "1.00"), event(2, None, "2.00")])
+    sessions = line.spark._jvm.org.apache.spark.sql.SparkSession
+    made = ["k", "count(*) AS n"]
+    line.gold("sums", f"SELECT {', '.join(made)} FROM silver.events GROUP BY k").step()
+    for more in ("sum(x) AS s", "max(id) AS top"):
+        made.append(more)
+        edited = line.gold("sums", f"SELECT {', '.join(made)} FROM silver.events GROUP BY k")
+        session = edited.flow.lake.spark._jsparkSession
+        sessions.setActiveSession(session)
+        assert session.sessionState().catalogManager().catalog("default_rewrite_catalog").name()
+        sessions.setActiveSession(line.spark.newSession()._jsparkSession)
+        assert edited.step() is not None
+        edited.check()
+
+
+def test_a_table_that_was_made_elsewhere_is_adopted_and_becomes_what_its_query_says(line: Line, tmp_path: Path) -> None:
+    line.events.append([event(1, "a", "1.00"), event(2, "b", "2.00")])
+    line.tables.spark.sql("CREATE NAMESPACE IF NOT EXISTS gold")
+    line.tables.spark.sql("CREATE TABLE gold.sums (k string, note string, s decimal(18,2)) USING iceberg")
+    line.tables.spark.sql("INSERT INTO gold.sums VALUES ('z', 'by hand', 9.00)")
+    gold = line.gold("sums", "SELECT k, sum(x) AS s, count(*) AS n FROM silver.events GROUP BY k")
+    events = list[Event]()
+    log = EventLog(tmp_path / "events", "run", events.append)
+
+    def runner(*, adopt: bool) -> Runner:
+        sizer, backoff = Sizer(1.0, 1_000), Backoff(0.1, 1.0)
+        return Runner(gold.flow, depth=0, polled=None, sizer=sizer, backoff=backoff, events=log, adopt=adopt)
+
+    refused = runner(adopt=False)
+    refused.turn()
+    refused.settle()
+    assert (refused.state, type(refused.error)) == ("stopped", NotOurTable)
+    assert {row.k for row in line.tables.whole("gold.sums").collect()} == {"z"}, "it is left as it is"
+    gold.restart()
+    adopting = runner(adopt=True)
+    adopted, made = adopting.turn(), adopting.turn()
+    log.close()
+    assert adopted is not None, [one.line() for one in events]
+    assert made is not None, [one.line() for one in events]
+    assert "table.adopted" in {one.name for one in events}
+    gold.check()
+    gold.restart()
+    assert gold.step() is None
 
 
 def test_an_edit_that_breaks_its_contract_changes_no_column(line: Line) -> None:
@@ -217,7 +310,7 @@ def test_a_group_cannot_hold_fewer_rows_than_none(line: Line) -> None:
     sums = line.gold("sums", "SELECT k, sum(x) AS s FROM silver.events GROUP BY k")
     sums.step()
     line.events.become([])
-    source = sums.flow.inputs[0].table
+    source = sums.gold.inputs[0].table
     doubled = type(source).changes
     source.changes = lambda since, to: doubled(source, since, to).unionAll(doubled(source, since, to))  # type: ignore[method-assign]
     with pytest.raises(Exception, match="lode: more rows") as caught:
@@ -279,9 +372,53 @@ def test_a_function_with_keys_recomputes_the_touched_ones(line: Line, tmp_path: 
     calls.clear()
     gold.step()
     assert calls == [1]
+    (export,) = sinks_of(table)
+    deliverer = Deliverer(TableFeed(line.config, table.name, table.name), export, SinkPositions(line.config))
+    assert (deliverer.catch_up().deliveries, deliverer.catch_up().deliveries) == (1, 0)
     file = parquet.read_table(tmp_path / "out" / "best.parquet")
+    assert file.schema.equals(gold.rows.toArrow().schema)
+    head = Inspector(line.config).look(table.name).head()
+    assert file.schema.metadata[b"lode.snapshot"] == str(head.id).encode()
     assert {row["k"]: row["best"] for row in file.to_pylist()} == {"a": Decimal("9.00"), None: Decimal("5.00")}
     assert [one.name for one in (tmp_path / "out").iterdir()] == ["best.parquet"]
+
+
+PRICED = """\
+from lodestream import Kafka, Pipeline
+import priced_rates
+
+line = Pipeline("line")
+line.bronze("raw", Kafka("t"))
+line.silver("events", sql="SELECT * FROM bronze.raw")
+
+
+@line.gold(keys="id")
+def priced(events):
+    return events.selectExpr("id", f"id * {priced_rates.FACTOR} AS price")
+"""
+
+
+def test_a_helper_edited_under_a_run_is_not_recorded_with_rows_of_the_old_one(line: Line, tmp_path: Path) -> None:
+    (tmp_path / "lode.toml").touch()
+    (tmp_path / "pipeline.py").write_text(PRICED)
+    (tmp_path / "priced_rates.py").write_text("FACTOR = 2\n")
+
+    def loaded() -> Table:
+        sys.modules.pop("priced_rates", None)
+        return open_project(load_config(tmp_path)).graph["gold.priced"]
+
+    line.events.become([event(1, "a", "1.00")])
+    gold = Gold(line.spark, line.catalog, loaded(), {EVENTS.name: ()})
+    gold.step()
+    (tmp_path / "priced_rates.py").write_text("FACTOR = 3  # edited\n")
+    line.events.append([event(2, "b", "1.00")])
+    gold.restart()  # as `lode flow restart` does: the process still has the old module
+    gold.step()
+    assert sorted(map(tuple, gold.rows.collect())) == [(1, 2), (2, 4)]
+    anew = Gold(line.spark, line.catalog, loaded(), {EVENTS.name: ()})
+    assert anew.step() is not None
+    assert sorted(map(tuple, anew.rows.collect())) == [(1, 3), (2, 6)]
+    sys.modules.pop("priced_rates")
 
 
 WINDOWS = {

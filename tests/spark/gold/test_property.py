@@ -147,7 +147,7 @@ def test_gold_equals_duckdb_over_the_final_bronze(lake: Any, tmp_path: Path) -> 
     (tmp_path / "zones.csv").write_text(ZONES)
     works = Works(lake.config, lake.spark, _declared(tmp_path), wires)
     for name in LARGE:
-        works.flows[f"gold.{name}"].small = 0  # type: ignore[attr-defined]
+        works.gold[f"gold.{name}"].small = 0
     for batch in range(BATCHES):
         if batch == BATCHES // 2:
             (tmp_path / "zones.csv").write_text(OTHER_ZONES)
@@ -155,7 +155,8 @@ def test_gold_equals_duckdb_over_the_final_bronze(lake: Any, tmp_path: Path) -> 
             wires[f"bronze.{topic}_raw"].end = sum(1 for number, _ in found if number <= batch)
         works.settle()
     for name, strategy in STRATEGIES.items():
-        plan = works.flows[f"gold.{name}"].plan  # type: ignore[attr-defined]
+        plan = works.gold[f"gold.{name}"].plan
+        assert plan is not None
         assert plan.strategy == strategy, (name, plan.reason)
     _compare(works, tmp_path)
 

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from lodestream.errors import DeclarationError
-from lodestream.flows.gold import flow as gold_flow
+from lodestream.flows.gold import table as gold_table
 from lodestream.flows.gold.equivalence import judge
 from lodestream.pipeline.gold import GoldPlan, InputInfo, analyse
 from lodestream.pipeline.gold import spark_functions as listed
@@ -113,6 +113,49 @@ def test_an_answer_that_depends_on_the_order_of_rows_refuses_nothing(spark: Spar
     assert _verdict(spark.newSession(), _plan(sql), sql) is None
 
 
+ORDERED = "SELECT zone, first(cat) AS f, max(fare) AS m, count(DISTINCT qty) AS q FROM silver.trips GROUP BY zone"
+
+
+@pytest.mark.parametrize("damage", [("max(fare)", "min(fare)"), ("count(DISTINCT qty)", "count(qty)")], ids=["m", "q"])
+def test_a_column_that_depends_on_the_order_of_rows_forgives_no_other_one(
+    spark: SparkSession, damage: tuple[str, str]
+) -> None:
+    session = spark.newSession()
+    assert _verdict(session, _plan(ORDERED), ORDERED) is None
+    assert _verdict(session, _in("recompute_sql", *damage)(_plan(ORDERED)), ORDERED)
+
+
+def test_a_plan_is_tried_on_dates_and_beside_columns_that_no_value_can_be_made_for(spark: SparkSession) -> None:
+    session, shapes = spark.newSession(), _shapes()
+    shapes[TRIPS.name] = StructType.fromDDL(
+        shapes[TRIPS.name].toDDL() + ", took interval day to second, j variant NOT NULL"
+    )
+    dates = "SELECT zone, max(cast(cat AS date)) AS m FROM silver.trips GROUP BY zone"
+    own = analyse(dates, (TRIPS, ZONES), force="full").full_sql
+    assert judge(session, _plan(dates), own, shapes).tried == 1
+    assert judge(session, _in("recompute_sql", "max(", "min(")(_plan(dates)), own, shapes).reason
+    numbers = "SELECT zone, max(10 DIV (qty - 2)) AS d FROM silver.trips GROUP BY zone"
+    own = analyse(numbers, (TRIPS, ZONES), force="full").full_sql
+    assert judge(session, _plan(numbers), own, shapes).tried == 1
+
+
+def test_a_plan_that_cannot_be_tried_is_not_used(line: Line) -> None:
+    sql = "SELECT zone, max(cast(substr(cat, 1, 1) = 'a' OR cast(cat AS boolean) AS int)) AS m FROM silver.trips WHERE cat <> 'b' GROUP BY zone"
+    table = line.gold("untried", sql)
+    table.step()
+    line.trips.become(ROWS_AFTER)
+    table.step()
+    table.check()
+    assert table.gold.plan is not None
+    assert (table.gold.plan.strategy, "could not be tried" in table.gold.plan.reason) == ("full", True)
+    asked = line.gold("asked", sql, strategy="affected")
+    asked.step()
+    line.trips.become(ROWS_BEFORE)
+    asked.step()
+    asked.check()
+    assert [event.name for event in asked.flow.take_notices()] == ["plan-untried"]
+
+
 def test_a_query_that_refuses_some_rows_is_tried_on_others(spark: SparkSession) -> None:
     sql = "SELECT zone, max(cast(cat AS int)) AS m, max(10 / qty) AS d FROM silver.trips GROUP BY zone"
     own = analyse(sql, (TRIPS, ZONES), force="full").full_sql
@@ -174,19 +217,19 @@ def line(lake: Any) -> Line:
 
 
 def test_a_flow_uses_full_refresh_when_spark_disagrees(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = gold_flow.choose
+    real = gold_table.choose
 
     def wrong(sql: str, infos: Any, force: Any = None) -> GoldPlan:
         plan = real(sql, infos, force)
         return plan if force == "full" or plan.delta_sql is None else _in("delta_sql", "> 1", "> 2")(plan)
 
-    monkeypatch.setattr(gold_flow, "choose", wrong)
+    monkeypatch.setattr(gold_table, "choose", wrong)
     sql = "SELECT zone, count(*) AS n FROM silver.trips WHERE qty > 1 GROUP BY zone"
     table = line.gold("counts", sql)
     table.step()
-    assert table.flow.plan is not None
-    assert table.flow.plan.strategy == "full"
-    assert [name for name, _ in table.flow.take_notices()] == ["plan-refused"]
+    assert table.gold.plan is not None
+    assert table.gold.plan.strategy == "full"
+    assert [event.name for event in table.flow.take_notices()] == ["plan-refused"]
     line.trips.become(ROWS_AFTER)
     table.step()
     table.check()
@@ -211,7 +254,7 @@ def test_a_column_that_was_widened_or_added_rebuilds_what_reads_it(line: Line, r
     for table in [*tables.values(), counted]:
         table.step()
         table.check()
-    before = counted.flow.definition
+    before = counted.gold.definition
     line.alter("ALTER COLUMN dist TYPE double")
     line.alter("ALTER COLUMN fare TYPE decimal(12,2)")
     line.alter("ALTER COLUMN qty TYPE bigint")
@@ -224,4 +267,4 @@ def test_a_column_that_was_widened_or_added_rebuilds_what_reads_it(line: Line, r
             table.restart()
         table.step()
         table.check()
-    assert counted.flow.definition == before, "it reads none of the changed columns"
+    assert counted.gold.definition == before, "it reads none of the changed columns"

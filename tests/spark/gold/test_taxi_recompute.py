@@ -24,7 +24,7 @@ from taxi_gold_oracle import TABLES, differs_from_published, recompute  # noqa: 
 from wire import Wire, Works  # noqa: E402
 
 from lodestream.config import load_config  # noqa: E402
-from lodestream.engine import open_project  # noqa: E402
+from lodestream.planning.project import open_project  # noqa: E402
 from taxi_oracle import TaxiOracle  # noqa: E402
 
 EVENTS = int(os.environ.get("LODE_TAXI_EVENTS", "100000"))

@@ -12,10 +12,11 @@ from pyspark.sql.functions import col, expr, lit
 
 from lodestream.config import Config
 from lodestream.engine.build import Builder
-from lodestream.engine.project import Project
-from lodestream.flows.bronze import BronzeFlow
+from lodestream.flows.assemblies.bronze import bronze_flow
 from lodestream.flows.flow import Flow
+from lodestream.flows.gold.table import GoldTable
 from lodestream.pipeline import Graph, Pipeline
+from lodestream.planning.project import Project
 from lodestream.sources.kafka import BRONZE_DDL
 from lodestream.sources.source import Position
 from lodestream.tables.lake import Lake
@@ -60,11 +61,15 @@ class Works:
         run = f"works{next(_runs)}"
         builder = Builder(Project(config, *declared), spark, run, "nowhere:1")
         self.flows: dict[str, Flow] = {}
+        self.gold: dict[str, GoldTable] = {}
         for table in declared[1]:
             if table.name in wires:
                 lake = Lake(spark.newSession(), config.catalog.name)
                 wires[table.name].spark = lake.spark
-                self.flows[table.name] = BronzeFlow(lake, table, run, wires[table.name], BRONZE_DDL)
+                self.flows[table.name] = bronze_flow(lake, table, run, wires[table.name], BRONZE_DDL)
+            elif table.tier == "gold":
+                kept = builder.gold(table)
+                self.flows[table.name], self.gold[table.name] = kept.flow, kept.table
             else:
                 self.flows[table.name] = builder.flow(table)
 

@@ -14,9 +14,9 @@ from pyspark.sql.functions import col, expr, lit
 from lodestream import Json, Kafka, Pipeline
 from lodestream.config import Config
 from lodestream.engine.build import Builder
-from lodestream.engine.project import Project
-from lodestream.flows.bronze import BronzeFlow
+from lodestream.flows.assemblies.bronze import bronze_flow
 from lodestream.flows.flow import Flow
+from lodestream.planning.project import Project
 from lodestream.sources.kafka import BRONZE_DDL
 from lodestream.sources.source import Position
 from lodestream.tables.lake import Lake
@@ -73,7 +73,7 @@ class Line:
         builder = Builder(self._project, self.spark, run, "nowhere:1")
         graph = self._project.graph
         lake = Lake(self.spark.newSession(), self.lake.catalog)
-        bronze = BronzeFlow(lake, graph[BRONZE], run, Numbers(lake.spark, self), BRONZE_DDL)
+        bronze = bronze_flow(lake, graph[BRONZE], run, Numbers(lake.spark, self), BRONZE_DDL)
         return {BRONZE: bronze, SILVER: builder.flow(graph[SILVER]), GOLD: builder.flow(graph[GOLD])}
 
     def drive(self, flows: dict[str, Flow], *, rows: int = 40) -> None:

@@ -16,9 +16,10 @@ from pyspark.sql import DataFrame, SparkSession
 from lodestream import Pipeline
 from lodestream.config import Config
 from lodestream.engine.build import Builder
-from lodestream.engine.project import Project
-from lodestream.flows.bronze import BronzeFlow
+from lodestream.flows.assemblies.bronze import bronze_flow
+from lodestream.flows.assemblies.silver_table import SilverTable
 from lodestream.flows.flow import Flow, Published
+from lodestream.planning.project import Project
 from lodestream.sources.kafka import BRONZE_DDL
 from lodestream.sources.source import Position
 from lodestream.tables.lake import Lake
@@ -81,8 +82,13 @@ class SilverLine:
         if EVENTS not in self.project.graph:
             return made
         lake = Lake(self.spark.newSession(), self.lake.catalog)
-        bronze = BronzeFlow(lake, self.project.graph[EVENTS], run, SentEvents(lake.spark, self.sent), BRONZE_DDL)
+        bronze = bronze_flow(lake, self.project.graph[EVENTS], run, SentEvents(lake.spark, self.sent), BRONZE_DDL)
         return {EVENTS: bronze, **made}
+
+    def silver(self, name: str) -> SilverTable:
+        """A table as a guest of a fresh process finds it."""
+        builder = Builder(self.project, self.spark, f"run{next(_runs)}", "nowhere:1")
+        return builder.silver(self.project.graph[name])
 
     def run(self, flows: dict[str, Flow] | None = None) -> dict[str, list[Published]]:
         """Bring every table up to date; the batches that were published, by table."""

@@ -11,7 +11,7 @@ import pytest
 from silver_line import SilverLine, balanced
 
 from lodestream import Json, Kafka, Pipeline
-from lodestream.errors import AuditFailed
+from lodestream.errors import AuditFailed, UserCodeError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -102,8 +102,8 @@ def daily(options: Any) -> Pipeline:
 
 def spied(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Directories from the first batch on, as large tables have them, and a note of each search in the table."""
-    from lodestream.flows.keyed import keeper
-    from lodestream.flows.silver import duplicates
+    from lodestream.flows.directory import keeper
+    from lodestream.flows.judging import duplicates
 
     made: list[str] = []
     find = duplicates.rows_of
@@ -133,6 +133,37 @@ def carts(keep: str, **options: Any) -> Pipeline:
     return pipeline
 
 
+def test_a_distinct_that_could_have_no_effect_is_refused(line: Make) -> None:
+    """Three events a, a, b would give three rows, because each carries its raw event; one over a lookup is fine."""
+    pipeline = Pipeline("shop")
+    pipeline.bronze("events", Kafka("events"))
+    decode = Json("id string")
+    pipeline.silver("queried", sql="SELECT DISTINCT id FROM bronze.events", decode=decode)
+    pipeline.silver("first", sql="SELECT id FROM bronze.events", decode=decode, keys="id")
+    pipeline.silver(
+        "known",
+        sql="SELECT e.id FROM bronze.events e LEFT JOIN (SELECT DISTINCT id FROM silver.first) f ON f.id = e.id",
+        decode=decode,
+        lookup=["silver.first"],
+    )
+
+    @pipeline.silver(decode=decode)
+    def called(events: DataFrame) -> DataFrame:
+        return events.distinct()
+
+    shop = line(pipeline)
+    shop.send({"id": "a"}, {"id": "a"}, {"id": "b"})
+    flows = shop.flows()
+    flows["bronze.events"].step(1000)
+    for name in ("silver.queried", "silver.called"):
+        with pytest.raises(UserCodeError, match=f"{name}: it removes duplicates, which has no effect") as refused:
+            flows[name].step(1000)
+        assert 'keys="id"' in str(refused.value.fix)
+    for name in ("silver.first", "silver.known"):
+        flows[name].step(1000)
+    assert (shop.column("silver.first", "id"), shop.column("silver.known", "id")) == (["a", "b"], ["a", "a", "b"])
+
+
 def test_a_row_that_vanishes_is_noticed_although_another_became_two(line: Make) -> None:
     shop = line(carts("explode(items)"))
     shop.send({"id": 1, "items": ["apple", "nail"]}, {"id": 2, "items": []}, b"{")
@@ -144,7 +175,7 @@ def test_a_row_that_vanishes_is_noticed_although_another_became_two(line: Make) 
     # Kept as a row without an item, that is a dead letter: its key is incomplete.
     shop.declare(carts("explode_outer(items)"))
     flows = shop.flows()
-    assert flows["silver.items"].multiplies
+    assert shop.silver("silver.items").terms.rows.multiplies
     published = flows["silver.items"].step(1000)
     assert published is not None
     assert (published.rows["in"], published.rows["out"], published.rows["dead"]) == (4, 2, 2)
@@ -152,7 +183,7 @@ def test_a_row_that_vanishes_is_noticed_although_another_became_two(line: Make) 
         flows["silver.fruit"].step(1000)
     # Code that gives a row for each needs no look at the events.
     shop.declare(carts("upper(items[0])"))
-    assert not shop.flows()["silver.items"].multiplies
+    assert not shop.silver("silver.items").terms.rows.multiplies
 
 
 def test_events_that_may_give_no_row_are_counted_and_stop_nothing(line: Make) -> None:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from silver_line import SilverLine
 
-from lodestream import Json, Kafka, Pipeline
+from lodestream import Json, Kafka, Pipeline, Raw
 from lodestream.contracts import Contract, Field, contract_yaml
+from lodestream.errors import DeclarationError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -70,24 +71,29 @@ def nullable(line: SilverLine, table: str) -> dict[str, bool]:
 def test_what_the_decoders_contract_requires_is_enforced_and_filters_see_what_the_function_returned(
     line: Make, tmp_path: Path
 ) -> None:
-    shown = line(shop(tmp_path, filters={"by web": "kind = 'web'", "dear": "twice > 2", "paid": "amount > 0"}))
+    filters = {"by web": "kind = 'web'", "dear": "twice > 2", "paid": "amount > 0"}
+    expect = {"small": ("amount < 100", "quarantine"), "even": "id % 2 = 0"}
+    shown = line(shop(tmp_path, filters=filters, expect=expect))
     shown.send(event(1), event(2, kind="phone"), event(3, amount=0.5), event(4, kind=None))
     shown.send({"id": 5, "kind": "web"}, {"amount": 2.0, "place": {"lat": None}}, b"{")
+    shown.send(event(7, kind="phone", amount=500))
     flows = shown.flows()
     batches = shown.run(flows)[ORDERS]
     assert shown.rows(ORDERS, "id", "amount", "note") == [(1, 1.5, None)]
     assert [batch.rows["filtered"] for batch in batches] == [3]
+    assert [batch.rows["warned"] for batch in batches] == [1], "of rows that are kept"
     assert set(shown.spark.table(f"lode.{ORDERS}").columns) == {"id", "amount", "note"}
     found = reasons(shown)
     assert "amount is null" in found
     assert "id is null; place.lat is null" in found
-    assert len(found) == 3
+    assert "expect: small" in found, "judged first: a filter hides nothing that is wrong"
+    assert len(found) == 4
     # Once for the run, however many batches it has; and again by whoever runs next.
-    told = [facts for name, facts in flows[ORDERS].take_notices() if name == "column.unfilled"]
-    assert told == [{"columns": ["note"], "contract": "orders 1.0.0"}]
+    told = [event.facts() for event in flows[ORDERS].take_notices() if event.name == "column.unfilled"]
+    assert told == [{"columns": ("note",), "contract": "orders 1.0.0"}]
     shown.send(event(6))
     shown.run(flows)
-    assert not [name for name, _ in flows[ORDERS].take_notices() if name == "column.unfilled"]
+    assert not [event for event in flows[ORDERS].take_notices() if event.name == "column.unfilled"]
 
 
 def test_a_delete_may_lack_what_the_decoders_contract_requires(line: Make, tmp_path: Path) -> None:
@@ -122,3 +128,22 @@ def test_required_columns_are_required_in_iceberg_until_the_contract_lets_them_b
     held = nullable(shown, ORDERS)
     assert (held["id"], held["amount"]) == (False, True)
     assert (3, None) in shown.rows(ORDERS, "id", "amount")
+
+
+@pytest.mark.parametrize("options", [{}, {"sequence_by": "offset"}], ids=["deduplicated", "upserted"])
+def test_keys_that_the_decoder_does_not_give_are_an_error_of_the_declaration(
+    line: Make, options: dict[str, Any]
+) -> None:
+    pipeline = Pipeline("shop")
+    pipeline.bronze("events", Kafka("events"))
+
+    @pipeline.silver(decode=Raw(), keys="order_id", **options)
+    def orders(events: DataFrame) -> DataFrame:
+        return events
+
+    made = line(pipeline)
+    made.send({"order_id": 1})
+    with pytest.raises(DeclarationError, match='keys names "order_id", which it does not have') as caught:
+        made.run()
+    assert caught.value.file == __file__
+    assert "its columns are" in str(caught.value.why)

@@ -17,7 +17,7 @@ from silver_line import SilverLine, balanced
 
 from lodestream import Json, Kafka, Pipeline
 from lodestream.contracts import Record, column
-from lodestream.flows.pruning import Pruning
+from lodestream.flows.columns.pruning import Pruning
 from lodestream.pipeline import parse_partition
 
 if TYPE_CHECKING:
@@ -180,7 +180,36 @@ def with_directories(monkeypatch: pytest.MonkeyPatch) -> None:
     """From the first batch on, as large tables have them."""
     from test_accounting import at_once
 
-    from lodestream.flows.keyed import keeper
+    from lodestream.flows.directory import keeper
 
     monkeypatch.setattr(keeper, "CALM", 1)
     monkeypatch.setattr(keeper, "beside", at_once)
+
+
+def test_keys_that_are_no_text_are_found_again(line: Make) -> None:
+    """Python shows their bytes as replacement marks: a filter made of what it shows would find none of them."""
+    pipeline = Pipeline("shop")
+    pipeline.bronze("events", Kafka("events"))
+    raw = ("cast(value AS string) AS word", "cast(value AS string) AS place", "offset", "_lode")
+
+    @pipeline.silver(keys=["word", "place"])
+    def firsts(events: DataFrame) -> DataFrame:
+        return events.selectExpr(*raw)
+
+    @pipeline.silver(keys=["word", "place"], sequence_by="offset")
+    def lasts(events: DataFrame) -> DataFrame:
+        return events.selectExpr(*raw)
+
+    shop, rounds = line(pipeline), 3
+    flows = shop.flows()
+    for number in range(rounds):
+        shop.send(b"\xff", b"\xfe", b"\xed\xa0\x80", "\ufffd".encode(), str(number).encode())
+        done = shop.run(flows)
+        assert balanced(done["silver.firsts"])
+    words = ["30", "31", "32", "EDA080", "EFBFBD", "FE", "FF"]
+    assert shop.rows("silver.firsts", "hex(word)", "offset") == [
+        (word, {"FF": 0, "FE": 1, "EDA080": 2, "EFBFBD": 3, "30": 4, "31": 9, "32": 14}[word]) for word in words
+    ]
+    assert shop.rows("silver.lasts", "hex(word)", "offset") == [
+        (word, {"FF": 10, "FE": 11, "EDA080": 12, "EFBFBD": 13, "30": 4, "31": 9, "32": 14}[word]) for word in words
+    ]

@@ -87,11 +87,11 @@ def test_a_row_that_raises_is_a_dead_letter_and_the_batch_goes_on(line: Make) ->
     assert done["silver.items"][0].rows["dead"] == 1
     # After a fix of the code the letters are replayed.
     shop_line.declare(shop(lambda events: in_sql(events.replace("x", "100"))))
-    assert Replay(shop_line.flows()["silver.orders"], Choice(reason="raised")).run().replayed == 2
+    assert Replay(shop_line.silver("silver.orders").visited, Choice(reason="raised")).run().replayed == 2
     assert shop_line.column("silver.orders", "id") == list(range(40))
     # A letter that came from a table comes back as the row it was.
     shop_line.declare(shop(in_sql, among="id + 1"))
-    assert Replay(shop_line.flows()["silver.items"], Choice()).run().replayed == 1
+    assert Replay(shop_line.silver("silver.items").visited, Choice()).run().replayed == 1
     (item,) = [row for row in shop_line.rows("silver.items", "id", "unix_micros(at)", "per_item") if row[0] == 13]
     assert item == (13, 1700000000123469, 35)
 

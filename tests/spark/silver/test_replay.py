@@ -11,9 +11,13 @@ import pytest
 from silver_line import SilverLine
 
 from lodestream import Json, Kafka, Pipeline, failpoints
+from lodestream.errors import CatalogUnavailable
 from lodestream.recovery.choice import Choice
 from lodestream.recovery.discard import discard
 from lodestream.recovery.replay import Replay, Replayed
+from lodestream.tables.iceberg import IcebergStore
+from lodestream.tables.publish import Moved, Staged, Writer
+from lodestream.tables.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -45,7 +49,7 @@ def shop(least: int, **options: Any) -> Pipeline:
 
 
 def replay(line: SilverLine, choice: Choice | None = None, **options: Any) -> Replayed:
-    return Replay(line.flows()[ORDERS], choice or Choice(), **options).run()
+    return Replay(line.silver(ORDERS).visited, choice or Choice(), **options).run()
 
 
 def states(line: SilverLine) -> Counter[str]:
@@ -60,6 +64,44 @@ def some_dead(make: Make, **options: Any) -> SilverLine:
     line.run()
     assert line.column(ORDERS, "id") == list(range(10, 21))
     return line
+
+
+def test_a_catalog_that_others_are_quicker_at_is_asked_again(line: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop_line = some_dead(line)
+    shop_line.declare(shop(50))
+    real, lost = IcebergStore.point, iter(["table changed", "table changed"])
+
+    def point(store: IcebergStore, branch: str, snapshot_id: int) -> None:
+        why = next(lost, None) if store.name == ORDERS else None
+        if why is not None:
+            raise CatalogUnavailable(f"pointing {branch}: the catalog did not answer", why=why)
+        real(store, branch, snapshot_id)
+
+    monkeypatch.setattr(IcebergStore, "point", point)
+    done = replay(shop_line)
+    assert next(lost, None) is None, "both were raised"
+    assert (done.chosen, done.replayed, done.failing) == (11, 5, 6)
+    assert shop_line.column(ORDERS, "id") == list(range(5, 21))
+    assert states(shop_line) == {"replayed": 5, "open": 6}
+
+
+def test_a_commit_whose_answer_is_lost_is_not_made_again(line: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop_line = some_dead(line)
+    shop_line.declare(shop(50))
+    real, lost = Writer.publish, iter([ORDERS])
+
+    def publish(writer: Writer, staged: Staged) -> Snapshot:
+        done = real(writer, staged)
+        if writer.store.name == ORDERS and next(lost, None):
+            raise Moved(ORDERS, why="as it looked then")
+        return done
+
+    monkeypatch.setattr(Writer, "publish", publish)
+    done = replay(shop_line)
+    assert next(lost, None) is None, "it was raised"
+    assert (done.replayed, done.failing) == (5, 6)
+    assert shop_line.column(ORDERS, "id") == list(range(5, 21)), "without keys nothing else would tell them apart"
+    assert states(shop_line) == {"replayed": 5, "open": 6}
 
 
 def test_what_passes_after_a_fix_is_published_once_and_the_rest_stays_open(line: Make) -> None:
@@ -157,9 +199,9 @@ def test_a_key_that_came_meanwhile_is_not_doubled(line: Make) -> None:
 
 def test_discarded_letters_are_not_replayed(line: Make) -> None:
     shop_line = some_dead(line)
-    flow = shop_line.flows()[ORDERS]
-    assert discard(flow, Choice(reason="json:"), note="a broken producer") == 2
-    assert discard(flow, Choice(reason="json:")) == 0
+    table = shop_line.silver(ORDERS).visited
+    assert discard(table, Choice(reason="json:"), note="a broken producer") == 2
+    assert discard(table, Choice(reason="json:")) == 0
     shop_line.declare(shop(0))
     assert replay(shop_line).replayed == 9
     assert states(shop_line) == {"replayed": 9, "discarded": 2}
@@ -211,3 +253,28 @@ def test_letters_from_before_their_rows_were_counted_are_replayed_as_they_were(l
     shop_line.run()
     shop_line.declare(exploding(40, allow_no_rows=True))
     assert (replay(shop_line).replayed, shop_line.rows(ORDERS, "id", "c")[1:]) == (3, [(2, 50), (2, 60), (3, 50)])
+
+
+def test_letters_of_a_table_made_from_a_keyed_one_need_no_count_of_what_is_beside_them(line: Make) -> None:
+    """Its rows have keys, so a replay finds them again; and of its batches nobody can say what was kept before."""
+    pipeline = Pipeline("shop")
+    pipeline.bronze("events", Kafka("events"))
+
+    @pipeline.silver(decode=Json("id bigint, cents bigint, at bigint"), keys="id", sequence_by="at")
+    def orders(events: DataFrame) -> DataFrame:
+        return events
+
+    @pipeline.silver(expect={"enough": ("cents >= 100", "quarantine")})
+    def large(orders: DataFrame) -> DataFrame:
+        return orders
+
+    shop_line = line(pipeline)
+    shop_line.send({"id": 1, "cents": 500, "at": 1}, {"id": 2, "cents": 50, "at": 1}, {"id": 3, "cents": 60, "at": 1})
+    shop_line.run()
+    assert shop_line.rows("silver.large", "id", "cents") == [(1, 500)]
+    assert shop_line.rows("silver.large__dead", "value LIKE '%50%'", "beside") == [(False, None), (True, None)]
+    # A row that was good is refused now, and goes; one that was refused is good.
+    shop_line.send({"id": 1, "cents": 5, "at": 2}, {"id": 2, "cents": 200, "at": 2})
+    shop_line.run()
+    assert shop_line.rows("silver.large", "id", "cents") == [(2, 200)]
+    assert len(shop_line.rows("silver.large__dead", "letter")) == 3

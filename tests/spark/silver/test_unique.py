@@ -70,7 +70,7 @@ def test_another_key_with_the_same_value_is_refused_within_and_across_batches(li
     assert [offset for offset, _ in letters(taxi)] == [1, 10, 11, 6]
     assert (second.rows["duplicates"], third.rows["duplicates"]) == (1, 1)
     assert balanced([first, second, third])
-    assert Replay(taxi.flows()[RIDERS], Choice()).run().replayed == 0, "their values are still taken"
+    assert Replay(taxi.silver(RIDERS).visited, Choice()).run().replayed == 0, "their values are still taken"
 
 
 def test_a_value_is_unique_in_the_whole_table_however_it_is_partitioned(line: Make) -> None:
@@ -111,10 +111,10 @@ def test_a_table_that_changes_by_key_frees_a_value_and_replays_what_waited_for_i
     taxi.send(rider(4, "a", seq=1))
     keeper["bronze.events"].step(1000)
     failpoints.arm("judge.after", RIDERS, lambda: (failpoints.disarm(), taxi.run(keeper)))
-    assert Replay(taxi.flows()[RIDERS], Choice()).run().replayed == 0
+    assert Replay(taxi.silver(RIDERS).visited, Choice()).run().replayed == 0
     taxi.send(rider(4, "d", seq=2))
     taxi.run(keeper)
-    done = Replay(taxi.flows()[RIDERS], Choice()).run()
+    done = Replay(taxi.silver(RIDERS).visited, Choice()).run()
     assert (done.replayed, done.failing) == (1, 0)
     assert taxi.rows(RIDERS, "id", "mail") == [(2, "a"), (3, "c"), (4, "d")]
     held = taxi.spark.sql(

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lodestream import Files
 from lodestream.errors import SourceRewritten, SourceUnreadable
-from lodestream.pipeline import Files
-from lodestream.sources.file_rows import BRONZE_DDL
-from lodestream.sources.files import FilesSource, bronze_files
+from lodestream.sources.files.declaration import BRONZE_DDL
+from lodestream.sources.files.reading import FilesSource, bronze_files
 
 
 class Reading:

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from lodestream import Stream
 from lodestream.errors import ConfigError, SourceRecreated
-from lodestream.pipeline import Stream
-from lodestream.sources.stream import StreamSource
+from lodestream.sources.stream.reading import StreamSource
 
 
 class Died(Exception):
@@ -177,7 +177,7 @@ def test_state_that_would_bloat_every_snapshot_is_refused_before_publishing(
     folder = tmp_path / "in"
     put(folder, "a")
     flow = pulling(text_stream(folder))
-    monkeypatch.setattr("lodestream.sources.stream_checkpoint.LARGEST", 100)
+    monkeypatch.setattr("lodestream.sources.stream.checkpoint.LARGEST", 100)
     with pytest.raises(ConfigError, match="bytes of its own state"):
         flow.pull()
     assert flow.table.batches() == 0

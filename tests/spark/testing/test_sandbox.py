@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as parquet
 import pytest
 from pyspark.sql import DataFrame
 
 from lodestream import Avro, Json, Kafka, Pipeline, Stream
 from lodestream.errors import ConfigError, UserCodeError
+from lodestream.serving import Change, Delivery, Outlet, Parquet, Sink
 from lodestream.testing import Event, Sandbox
 from lodestream.testing.sandbox import POINTS
 
@@ -128,3 +132,49 @@ def test_given_rows_then_table(spark: Any, tmp_path: Path) -> None:
             box.given("bronze.raw", [{"a": 1}])
         with pytest.raises(ConfigError, match="did you mean amount"):
             box.given("silver.sales", [{"amont": 1}], columns=columns)
+
+
+def test_a_sink_is_given_the_changes_of_a_keyed_table_as_spark_wrote_them(spark: Any, tmp_path: Path) -> None:
+    found = Pipeline("keyed")
+    found.bronze("raw", Kafka("people"))
+
+    @found.silver(decode=Json("id int, name string, n int"), keys="id", sequence_by="n", delete_when="name = 'gone'")
+    def people(raw: DataFrame) -> DataFrame:
+        return raw
+
+    given: list[Change] = []
+    with Sandbox(found, tmp_path / "state") as box:
+        for batch in ([(1, "ann"), (2, "bob"), (3, "cat")], [(2, "rob"), (3, "gone")]):
+            box.given("bronze.raw", [{"id": key, "name": name, "n": len(given) + 1} for key, name in batch])
+            box.run()
+            assert box.deliver("silver.people", Given(given)) > 0
+        assert box.deliver("silver.people", Given(given)) == 0
+        file = tmp_path / "people.parquet"
+        box.deliver("silver.people", Parquet(file))
+        rows = box.rows("silver.people")
+    kept = Counter[str]()
+    for one in given:
+        assert set(one.row) == {"id", "name", "n"}
+        kept[one.row["name"]] += one.weight
+    assert +kept == {"ann": 1, "rob": 1}
+    assert sorted(parquet.read_table(file).to_pylist(), key=str) == [
+        {"id": 1, "name": "ann", "n": 1},
+        {"id": 2, "name": "rob", "n": 4},
+    ]
+    assert sorted(rows, key=str) == parquet.read_table(file).sort_by("id").to_pylist(), "without columns of ours"
+
+
+@dataclass(frozen=True)
+class Given(Sink):
+    changes: list[Change]
+
+    def open(self, table: str) -> Outlet:
+        return _Given(self.changes)
+
+
+class _Given(Outlet):
+    def __init__(self, changes: list[Change]) -> None:
+        self._changes = changes
+
+    def deliver(self, delivery: Delivery) -> None:
+        self._changes.extend(delivery.changes)

@@ -38,15 +38,21 @@ class Lode:
         out, err = process.communicate(timeout=timeout)
         return Ended(process.returncode, out, err)
 
-    def start(self, *arguments: str | Path) -> subprocess.Popen[str]:
-        return subprocess.Popen(
+    def start(self, *arguments: str | Path, given: str | None = None) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
             [sys.executable, "-m", "lodestream.cli", *map(str, arguments)],
             cwd=self.folder,
             env=self.environment,
+            stdin=None if given is None else subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
+        if given is not None and process.stdin is not None:
+            process.stdin.write(given)
+            process.stdin.close()
+            process.stdin = None
+        return process
 
 
 @pytest.fixture(scope="module")

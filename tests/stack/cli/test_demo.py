@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lodestream.observe.events import read_events
+from lodestream.observe import BatchPublished, read_events
 
 pytestmark = pytest.mark.timeout(600)
 EVENTS = 3_000
@@ -120,7 +120,7 @@ def _ended(folder: Path, left_over: Any, seconds: float = 15) -> bool:
 def _wait_for_gold(folder: Path, process: subprocess.Popen[str], seconds: float = 120) -> None:
     deadline = time.monotonic() + seconds
     while True:
-        published = read_events(folder / ".lode", name="batch.published") if folder.is_dir() else iter(())
+        published = read_events(folder / ".lode", BatchPublished) if folder.is_dir() else iter(())
         if any((event.table or "").startswith("gold.") for event in published):
             return
         assert process.poll() is None, process.communicate()

@@ -13,7 +13,7 @@ import pytest
 
 from lodestream.config import load_config
 from lodestream.engine.definitions import changed_since_start
-from lodestream.observe.events import read_events
+from lodestream.observe import read_events
 from lodestream.tables.inspect import Inspector
 
 pytestmark = pytest.mark.timeout(600)

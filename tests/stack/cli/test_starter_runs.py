@@ -11,7 +11,7 @@ import time
 import pytest
 
 from lodestream.config import load_config
-from lodestream.observe.events import read_events
+from lodestream.observe import BatchPublished, RunStarted, read_events
 from lodestream.tables.inspect import Inspector
 
 pytestmark = pytest.mark.timeout(600)
@@ -89,8 +89,8 @@ def _order(project, number):
 def _published(project, process):
     """How many batches of Silver the live run has published."""
     assert process.poll() is None, process.communicate()
-    started = [event for event in read_events(project / ".lode", name="run.started") if not event.fields["once"]]
-    events = read_events(project / ".lode", name="batch.published")
+    started = [event for event in read_events(project / ".lode", RunStarted) if not event.once]
+    events = read_events(project / ".lode", BatchPublished)
     return sum(event.table == "silver.orders" and event.run == started[-1].run for event in events) if started else 0
 
 

@@ -18,7 +18,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from orders_oracle import GOLD, TABLES, expected
 
 from lodestream.config import Config, load_config
-from lodestream.engine import open_project, run_pipeline
+from lodestream.engine import run_pipeline
+from lodestream.planning.project import open_project
 from lodestream.tables.inspect import Inspector
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from confluent_kafka import Producer
 from protocol_oracle import BRONZE, Project, check_bronze, consume
 
-from lodestream.engine import open_project, run_pipeline
+from lodestream.engine import run_pipeline
+from lodestream.planning.project import open_project
 
 TEN_MB = 10 * 1024 * 1024
 

@@ -23,8 +23,9 @@ from protocol_oracle import (
 )
 
 from lodestream import failpoints
-from lodestream.engine import RunEnd, open_project, run_pipeline
+from lodestream.engine import RunEnd, run_pipeline
 from lodestream.errors import SourceGap, SourceRecreated
+from lodestream.planning.project import open_project
 
 SOURCE_CHANGED = 6
 

@@ -10,17 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from lodestream import Avro, Protobuf
 from lodestream.errors import ContractError, RegistryUnavailable
-from lodestream.pipeline.decoders import Avro, Protobuf
-from lodestream.sources.codecs import (
-    AvroSerialiser,
-    Codec,
-    ProtobufSerialiser,
-    Registry,
-    codec_for,
-    decode_frame,
-    registry_failure,
-)
+from lodestream.sources.codecs import Codec, Registry, codec_for, decode_frame, registry_failure
+from lodestream.sources.codecs.avro.serialise import AvroSerialiser
+from lodestream.sources.codecs.protobuf.serialise import ProtobufSerialiser
 from lodestream.sources.codecs.registry import RegisteredSchema
 from lodestream.sources.codecs.serialise import register
 from lodestream.sources.codecs.wire import frame

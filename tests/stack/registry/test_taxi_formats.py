@@ -14,9 +14,10 @@ import pyarrow as pa
 import pytest
 
 from lodestream.config import Config, load_config
-from lodestream.engine import RunEnd, open_project, run_pipeline
+from lodestream.engine import RunEnd, run_pipeline
 from lodestream.errors import RegistryUnavailable
-from lodestream.observe.events import Event
+from lodestream.observe import BatchPublished, Event
+from lodestream.planning.project import open_project
 from lodestream.runtime.session import start_session
 from lodestream.tables.order import plain
 
@@ -97,14 +98,14 @@ class Taxi:
 
     def run(self) -> RunEnd:
         project = open_project(self.config)
-        return run_pipeline(project, once=True, only=TABLES, spark=self.spark, on_event=self.said.append)
+        return run_pipeline(project, once=True, only=TABLES, spark=self.spark, listeners=[self.said.append])
 
     def frame(self, table: str) -> DataFrame:
         return self.spark.table(f"lode.{table}")
 
     def rows(self, table: str, name: str) -> int:
-        published = [event.fields for event in self.said if event.name == "batch.published" and event.table == table]
-        return sum(fields["rows"].get(name, 0) for fields in published)
+        published = [one for one in self.said if isinstance(one, BatchPublished) and one.table == table]
+        return sum(one.rows.get(name, 0) for one in published)
 
 
 @pytest.fixture

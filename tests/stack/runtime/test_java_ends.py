@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from lodestream.config import load_config
-from lodestream.observe.events import read_events
+from lodestream.observe import BatchPublished, read_events
 
 PIPELINE = """
 from lodestream import Files, Json, Pipeline
@@ -48,7 +48,8 @@ def test_a_killed_java_process_ends_the_run_with_its_own_code_and_a_new_run_goes
     os.kill(java_of(run), signal.SIGKILL)
     assert run.wait(60) == 9, said(tmp_path)
     text = said(tmp_path)
-    assert text.count("JavaEnded: the Java process that runs Spark was killed (SIGKILL)") == 1, text
+    # A flow that was at a batch says so too; the command says it once.
+    assert text.count("\nJavaEnded: the Java process that runs Spark was killed (SIGKILL)") == 1, text
     assert "fix: " in text
     assert "Connection refused" not in text
     assert "Traceback" not in text
@@ -57,6 +58,28 @@ def test_a_killed_java_process_ends_the_run_with_its_own_code_and_a_new_run_goes
     again = subprocess.run(command("--once"), cwd=tmp_path, capture_output=True, text=True, timeout=150, check=False)
     assert again.returncode == 0, again.stdout + again.stderr
     published(tmp_path, 6, None)
+
+
+HUNGRY = PIPELINE.replace(
+    "    return orders_raw\n", "    return orders_raw.selectExpr('*', 'size(sequence(0L, id)) AS n')\n"
+)
+
+
+@pytest.mark.timeout(240)
+def test_an_exhausted_heap_ends_the_run_with_its_own_code_and_says_what_to_raise(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "pipeline.py").write_text(HUNGRY)
+    (tmp_path / "lode.toml").write_text(SETTINGS)
+    send(tmp_path, 1)
+    run = start(tmp_path)
+    published(tmp_path, 3, run)
+    send(tmp_path, 400_000_000)  # as many numbers in one row: far more than the heap
+    assert run.wait(90) == 9, said(tmp_path)
+    text = said(tmp_path)
+    assert text.count("\nJavaEnded: the Java process that runs Spark ran out of heap and ended") == 1, text
+    assert "fix: raise spark.driver_memory or lower engine.max_batch_rows" in text
+    assert "Connection refused" not in text
+    assert "Traceback" not in text
 
 
 def command(*arguments: str) -> list[str]:
@@ -78,7 +101,7 @@ def said(root: Path) -> str:
 
 def published(root: Path, batches: int, run: subprocess.Popen[bytes] | None) -> None:
     deadline = time.monotonic() + 120
-    while len(list(read_events(load_config(root).state_dir, name="batch.published"))) < batches:
+    while len(list(read_events(load_config(root).state_dir, BatchPublished))) < batches:
         assert time.monotonic() < deadline, said(root)
         assert run is None or run.poll() is None, said(root)
         time.sleep(0.2)

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from lodestream import Files
 from lodestream.errors import ConfigError, SourceGap, SourceRewritten, StorageUnavailable
-from lodestream.pipeline import Files
-from lodestream.sources.files import FilesSource
+from lodestream.sources.files.reading import FilesSource
 
 
 class Reading:

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from lodestream.pipeline import Stream
-from lodestream.sources.stream import StreamSource
+from lodestream import Stream
+from lodestream.sources.stream.reading import StreamSource
 
 
 class Died(Exception):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -12,7 +13,10 @@ import pyarrow as pa
 import pytest
 from pyiceberg.catalog import Catalog, load_catalog
 
+from lodestream.clock import utc
 from lodestream.config import load_config
+from lodestream.observe import EventLog, FlowEnded, events_folder
+from lodestream.recovery.choice import parse_moment
 from lodestream.starter import write_project
 
 NOON = datetime(2024, 1, 31, 12, tzinfo=UTC)
@@ -75,6 +79,16 @@ class Shop:
 
 @pytest.fixture
 def shop(folder: Path) -> Shop:
+    return filled(folder)
+
+
+@pytest.fixture(scope="module")
+def seen_shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
+    """For tests that only look: a shop takes a while to fill."""
+    return filled(tmp_path_factory.mktemp("my tests äöü"))
+
+
+def filled(folder: Path) -> Shop:
     made = Shop(folder / "shop")
     made.refuse(1, letter("a", 1, "rule: amount is positive: -3"), letter("b", 1, "json: malformed at byte 2"))
     made.refuse(2, letter("c", 2, "amount is null", value=b"\xff\x00"))
@@ -88,15 +102,15 @@ def listed(lode: Any, shop: Shop, *options: str) -> list[tuple[str, str]]:
     return [(one["letter"][0], one["state"]) for table in shown["tables"] for one in table["found"]]
 
 
-def test_open_letters_are_listed_and_filters_narrow_them(lode, shop):
-    assert listed(lode, shop) == [("b", "open"), ("c", "open")]
-    assert listed(lode, shop, "--state", "all") == [("a", "replayed"), ("b", "open"), ("c", "open")]
-    assert listed(lode, shop, "--state", "replayed", "--rule", "amount is positive") == [("a", "replayed")]
-    assert listed(lode, shop, "--reason", "MALFORMED") == [("b", "open")]
-    assert listed(lode, shop, "--since", "2024-01-31T12:02:00Z") == [("c", "open")]
-    assert listed(lode, shop, "--until", "2024-01-31T12:02:00Z") == [("b", "open")]
-    assert listed(lode, shop, "--batch", "1") == [("a", "replayed"), ("b", "open")]
-    assert listed(lode, shop, "--limit", "1") == [("c", "open")], "the newest"
+def test_open_letters_are_listed_and_filters_narrow_them(lode, seen_shop):
+    assert listed(lode, seen_shop) == [("b", "open"), ("c", "open")]
+    assert listed(lode, seen_shop, "--state", "all") == [("a", "replayed"), ("b", "open"), ("c", "open")]
+    assert listed(lode, seen_shop, "--state", "replayed", "--rule", "amount is positive") == [("a", "replayed")]
+    assert listed(lode, seen_shop, "--reason", "MALFORMED") == [("b", "open")]
+    assert listed(lode, seen_shop, "--since", "2024-01-31T12:02:00Z") == [("c", "open")]
+    assert listed(lode, seen_shop, "--until", "2024-01-31T12:02:00Z") == [("b", "open")]
+    assert listed(lode, seen_shop, "--batch", "1") == [("a", "replayed"), ("b", "open")]
+    assert listed(lode, seen_shop, "--limit", "1") == [("c", "open")], "the newest"
 
 
 @pytest.fixture
@@ -108,13 +122,13 @@ def in_new_york(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
-def test_every_command_reads_a_time_without_a_zone_as_utc(lode, shop, in_new_york):
-    assert listed(lode, shop, "--since", "2024-01-31T12:02:00") == [("c", "open")]
-    assert listed(lode, shop, "--since", "2024-01-31T07:02:00-05:00") == [("c", "open")]
+def test_every_command_reads_a_time_without_a_zone_as_utc(lode, seen_shop, in_new_york):
+    assert listed(lode, seen_shop, "--since", "2024-01-31T12:02:00") == [("c", "open")]
+    assert listed(lode, seen_shop, "--since", "2024-01-31T07:02:00-05:00") == [("c", "open")]
 
     def changed(since: datetime) -> int:
         text = f"{since:%Y-%m-%dT%H:%M:%S}"
-        shown = lode("--project", shop.folder, "changes", "silver.orders", "--since", text, "--json")
+        shown = lode("--project", seen_shop.folder, "changes", "silver.orders", "--since", text, "--json")
         return len(shown.json["changes"])
 
     now = datetime.now(UTC)
@@ -124,6 +138,22 @@ def test_every_command_reads_a_time_without_a_zone_as_utc(lode, shop, in_new_yor
         assert "UTC unless it names a zone" in " ".join(lode(*words, "--help").out.split())
 
 
+def test_every_time_that_is_shown_is_utc_says_so_and_is_read_as_the_same(lode, shop, in_new_york):
+    log = EventLog(events_folder(shop.folder / ".lode"), "r1")
+    moment = log.emit(FlowEnded("silver.orders", reason="caught up", batches=1, rows=1)).time
+    log.close()
+    begins = {words: lode("--project", shop.folder, *words).out.splitlines() for words in (
+        ("events",), ("changes", "silver.orders"), ("status",), ("dead", "list"), ("dead", "show", "orders", "cccc"),
+    )}  # fmt: skip
+    shown = {words: re.findall(r"\S+ \d\d:\d\d:\d\d\S*", "\n".join(lines)) for words, lines in begins.items()}
+    for words, times in shown.items():
+        assert times, f"lode {' '.join(words)} shows no time"
+        assert [one for one in times if not re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ", one)] == [], words
+    assert shown["events",] == [utc(moment)]
+    assert abs(parse_moment(shown["events",][0]).timestamp() - moment) < 1
+    assert parse_moment(shown["dead", "show", "orders", "cccc"][0]) == NOON + timedelta(minutes=2)
+
+
 def test_letters_of_a_batch_that_is_not_published_are_pending_or_void(lode, shop):
     shop.refuse(4, letter("d", 4, "late"), published=False)
     shop.refuse(5, letter("e", 5, "late"), published=False, base="7@7")
@@ -131,8 +161,8 @@ def test_letters_of_a_batch_that_is_not_published_are_pending_or_void(lode, shop
     assert listed(lode, shop, "--state", "pending") == [("d", "pending")]
 
 
-def test_the_list_reads_like_a_table(lode, shop):
-    ended = lode("--project", shop.folder, "dead", "list")
+def test_the_list_reads_like_a_table(lode, seen_shop):
+    ended = lode("--project", seen_shop.folder, "dead", "list")
     assert "silver.orders: 2 open" in ended.out
     assert "orders/0@98" in ended.out
     assert "json: malformed at byte 2" in ended.out
@@ -160,21 +190,22 @@ def test_letters_are_grouped_by_what_is_wrong_with_them(lode, shop):
     assert groups["rule: amount is positive"] == 4
 
 
-@pytest.mark.parametrize("width", [20, 40, 80, 200])
-def test_the_list_fits_any_terminal(shop, width):
+def test_the_list_fits_any_terminal(shop):
     from rich.console import Console
 
     from lodestream.cli.dead_screen import letters_text
-    from lodestream.engine import dead_letters, open_project
+    from lodestream.engine import dead_letters
+    from lodestream.planning.project import open_project
     from lodestream.recovery.choice import Choice
 
     shop.refuse(4, letter("d", 4, "rule: " + "a_long_name_without_any_space_in_it" * 3))
     (found,) = dead_letters(open_project(load_config(shop.folder)), "silver.orders", Choice(limit=50))
-    with (console := Console(width=width, force_terminal=True, color_system=None)).capture() as captured:
-        console.print(letters_text(found))
-    lines = captured.get().splitlines()
-    assert max(map(len, lines)) <= width
-    assert "".join("".join(lines).split()).count("a_long_name_without_any_space_in_it") == 3
+    for width in (20, 40, 80, 200):
+        with (console := Console(width=width, force_terminal=True, color_system=None)).capture() as captured:
+            console.print(letters_text(found))
+        lines = captured.get().splitlines()
+        assert max(map(len, lines)) <= width
+        assert "".join("".join(lines).split()).count("a_long_name_without_any_space_in_it") == 3
 
 
 def test_reasons_are_listed_however_long_the_way_to_the_file_is(lode, shop):
@@ -195,19 +226,19 @@ def test_a_rule_is_chosen_by_its_whole_name(lode, shop):
     assert "no such dead letters; rules that were broken: amount is positive, paid, paid in time" in ended.err
 
 
-def test_a_letter_is_shown_whole_by_the_beginning_of_its_id(lode, shop):
-    shown = lode("--project", shop.folder, "dead", "show", "orders", "cccc").out
+def test_a_letter_is_shown_whole_by_the_beginning_of_its_id(lode, seen_shop):
+    shown = lode("--project", seen_shop.folder, "dead", "show", "orders", "cccc").out
     assert "letter cccccccc open" in shown
     assert "reason: amount is null" in shown
     assert r"value: b'\xff\x00'" in shown
-    (one,) = lode("--project", shop.folder, "dead", "show", "orders", "cccc", "--json").json["letters"]
+    (one,) = lode("--project", seen_shop.folder, "dead", "show", "orders", "cccc", "--json").json["letters"]
     assert one["value"] == {"base64": "/wA="}
-    (one,) = lode("--project", shop.folder, "dead", "show", "orders", "aaaa", "--json").json["letters"]
+    (one,) = lode("--project", seen_shop.folder, "dead", "show", "orders", "aaaa", "--json").json["letters"]
     assert (one["state"], one["decided_by"], one["value"]) == ("replayed", 3, '{"id":1}')
 
 
-def test_status_counts_the_letters_that_are_open(lode, shop):
-    tables = lode("--project", shop.folder, "status", "--json").json["tables"]
+def test_status_counts_the_letters_that_are_open(lode, seen_shop):
+    tables = lode("--project", seen_shop.folder, "status", "--json").json["tables"]
     assert {table["name"]: table["dead"] for table in tables}["silver.orders"] == 2
 
 

@@ -19,7 +19,7 @@ from lodestream.engine.flow_control import FlowDesk
 from lodestream.engine.runner import Runner
 from lodestream.engine.sizing import Sizer
 from lodestream.errors import AlreadyRuns, SourceGap
-from lodestream.observe.events import EventLog
+from lodestream.observe import EventLog
 from lodestream.starter import write_project
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from lodestream.cli.verify_screen import verification_text
 from lodestream.config import load_config
-from lodestream.engine import open_project
 from lodestream.engine import verify as engine
+from lodestream.planning.project import open_project
 from lodestream.recovery.verify.result import Differences, Sample, Verification, exit_code
 from lodestream.starter import write_project
 

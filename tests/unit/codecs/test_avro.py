@@ -14,9 +14,9 @@ from fastavro import parse_schema, schemaless_writer
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lodestream import Avro
 from lodestream.contracts.model import Field, Reading
 from lodestream.errors import DeclarationError, RegistryUnavailable
-from lodestream.pipeline.decoders import Avro
 from lodestream.sources.codecs import Limits, codec_for
 from lodestream.sources.codecs.wire import frame
 

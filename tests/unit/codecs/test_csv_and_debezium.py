@@ -14,7 +14,7 @@ from fastavro import parse_schema, schemaless_writer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lodestream.pipeline.decoders import Avro, Csv, Debezium, Json
+from lodestream import Avro, Csv, Debezium, Json
 from lodestream.sources.codecs import codec_for
 
 CSV = codec_for(Csv("id int, fare decimal(6,2), name string, day date, ok boolean, x double"))

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from lodestream import Csv, Json
 from lodestream.contracts import Record, column
 from lodestream.contracts.masking import NAMED, VARIABLE, MaskingKey
 from lodestream.errors import ConfigError, ContractError
-from lodestream.pipeline.decoders import Csv, DecodeDecl, Json
+from lodestream.pipeline.decoders import DecoderDeclaration as DecodeDecl
 from lodestream.sources.codecs import codec_for
 
 

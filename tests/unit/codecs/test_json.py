@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lodestream import Json
 from lodestream.contracts.model import Field, Reading
 from lodestream.errors import DeclarationError
-from lodestream.pipeline.decoders import Json
 from lodestream.sources.codecs import Codec, Limits, codec_for
 
 EVERYTHING = (
@@ -192,6 +192,11 @@ def test_a_contract_says_what_its_fields_are_called_and_how_they_are_read() -> N
         {"VendorID": 2, "fare": "1.50", "Flag": "Y"},
         "json: VendorID is given twice; fare is an array, not a plain value; Flag is given twice",
     ]
+
+
+def test_half_a_surrogate_pair_is_no_plain_value() -> None:
+    fields = (Field("v", "int", reading=Reading(coerce=True)),)
+    assert read(codec_for(Json(), fields), rb'{"v": "\ud800"}') == ["json: v is '?', not a plain value"]
 
 
 def test_a_schema_that_cannot_be_decoded_to_is_a_declaration_error() -> None:

@@ -13,10 +13,11 @@ from google.protobuf.message_factory import GetMessageClass
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lodestream import Protobuf
 from lodestream.errors import DeclarationError
-from lodestream.pipeline.decoders import Protobuf
-from lodestream.sources.codecs import Limits, ProtobufCodec, codec_for, shape_of
-from lodestream.sources.codecs.proto_files import compile_sources, indexes_of, message_type
+from lodestream.sources.codecs import Limits, codec_for, shape_of
+from lodestream.sources.codecs.protobuf.codec import ProtobufCodec
+from lodestream.sources.codecs.protobuf.files import compile_sources, indexes_of, message_type
 from lodestream.sources.codecs.wire import frame
 
 PROTO = """

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lodestream import Json
+from lodestream import Avro, Debezium, Json
 from lodestream.contracts import Contract, Field, contract_yaml
-from lodestream.pipeline.decoders import Avro, Debezium
 from lodestream.sources.codecs.required import Required
 
 EVENT = Contract(

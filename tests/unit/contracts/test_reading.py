@@ -193,6 +193,16 @@ def test_a_file_that_is_not_there_or_not_text_is_refused(tmp_path: Path) -> None
         load_contract(tmp_path / "bytes.yaml")
 
 
+def test_a_changed_file_is_seen_and_an_equal_one_is_not_read_again(tmp_path: Path) -> None:
+    taxi = Path(__file__).parents[3] / "examples" / "nyc_taxi" / "contracts" / "trip.yaml"
+    file = tmp_path / "trip.yaml"
+    file.write_text(text := taxi.read_text())
+    first = load_contract(file)
+    assert load_contract(file) is first
+    file.write_text(text.replace(f"version: {first.version}", "version: 99.0.0"))
+    assert load_contract(file).version == "99.0.0"
+
+
 def test_one_of_several_schema_objects_is_chosen_by_name() -> None:
     text = (
         HEAD + "schema:\n" + "".join(f"  - name: {n}\n    properties: [{{name: x, physicalType: int}}]\n" for n in "ab")

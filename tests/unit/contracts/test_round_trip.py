@@ -25,14 +25,14 @@ from lodestream.contracts import (
     python_source,
     write_contract,
 )
-from lodestream.contracts.check import check
+from lodestream.contracts.check import check, reserved
 from lodestream.contracts.types import canonical
 
 CONTRACTS = Path(__file__).parents[3] / "examples" / "nyc_taxi" / "contracts"
 
 texts = st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc")), min_size=1, max_size=20)
 words = texts.map(str.strip).filter(bool)
-names = words.filter(lambda name: "${" not in name and not name.lower().startswith(("_lode", "_weight")))
+names = words.filter(lambda name: "${" not in name and not reserved(name))
 plain = st.none() | st.booleans() | st.integers(-(2**40), 2**40) | texts
 loose = st.dictionaries(texts, plain | st.lists(plain, max_size=2), max_size=2)
 seconds = st.integers(1, 10**7).map(float) | st.sampled_from([0.2, 0.001, 1.5, 86400.0, 3.7])

@@ -9,8 +9,9 @@ import sys
 import pytest
 
 from lodestream.demo.folder import DemoFolder, example_folder
-from lodestream.engine import make_plan, open_project
 from lodestream.errors import AnotherWriter, ConfigError, RuntimeMissing
+from lodestream.planning.plan import make_plan
+from lodestream.planning.project import open_project
 
 
 def test_a_demo_folder_is_a_project_that_can_be_opened(tmp_path):

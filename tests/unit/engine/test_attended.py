@@ -10,8 +10,8 @@ from types import SimpleNamespace
 
 from lodestream.config import load_config
 from lodestream.engine.attended import Attended
-from lodestream.engine.project import open_project
-from lodestream.observe.events import EventLog
+from lodestream.observe import EventLog
+from lodestream.planning.project import open_project
 from lodestream.runtime.catalogs import sqlite_file
 
 PIPELINE = """

@@ -30,14 +30,14 @@ from lodestream.errors import (
     SourceUnreadable,
     TableGone,
 )
-from lodestream.observe.events import read_events
+from lodestream.observe import BatchRefused, FlowBlocked, read_events
 
 BAD = ContractViolation("silver.zones refused 1 of 3 rows of zones.csv", why="zone is taken")
 
 
 @pytest.fixture
 def pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
-    monkeypatch.setattr("lodestream.engine.runner.LOOK_SECONDS", 0.02)
+    monkeypatch.setattr("lodestream.engine.driver.LOOK_SECONDS", 0.02)
     monkeypatch.setattr(remedy, "_FIRST", 0.05)
     return Pipeline(tmp_path)
 
@@ -81,6 +81,34 @@ def test_a_bad_file_blocks_its_flow_until_the_next_version_and_is_told_once(pipe
     assert pipeline.told("flow.blocked") == ["zones"], "the same reason is told once"
     assert pipeline.told("flow.resumed") == ["zones"]
     assert pipeline.runners[0].error is None
+
+
+def test_gold_that_breaks_its_contract_goes_on_when_its_input_is_right_again(pipeline: Pipeline) -> None:
+    pipeline.add("gold", [BAD, BAD, published("gold")], remedy=Remedy(by_inputs=True))  # its contract is no file
+    driver, thread = background(pipeline)
+    gold = pipeline.runners[0]
+    for tries in (1, 2):
+        until(lambda: gold.state == "blocked")
+        time.sleep(0.3)
+        assert pipeline.diary == ["gold"] * tries, "the same rows are not judged again"
+        driver.wake(["gold"])
+        until(lambda tries=tries: len(pipeline.diary) == tries + 1)
+    until(lambda: gold.state == "waiting")
+    end(pipeline, thread)
+    assert pipeline.told("flow.blocked") == ["gold"]
+    assert pipeline.told("flow.resumed") == pipeline.told("batch.published") == ["gold"]
+    assert pipeline.told("flow.stopped") == []
+
+
+def test_an_input_that_publishes_all_the_time_makes_no_stream_of_failing_batches(pipeline: Pipeline) -> None:
+    pipeline.add("gold", [BAD] * 100, remedy=Remedy(by_inputs=True))
+    driver, thread = background(pipeline)
+    for _ in range(100):
+        driver.wake(["gold"])
+        time.sleep(0.005)
+    tries = len(pipeline.diary)
+    end(pipeline, thread)
+    assert 2 <= tries <= 6
 
 
 def test_a_blocked_flow_wakes_its_readers_when_it_goes_on(pipeline: Pipeline, tmp_path: Path) -> None:
@@ -164,6 +192,33 @@ def test_the_file_is_compared_with_what_it_was_when_the_batch_failed(tmp_path: P
     assert watch.worth_a_try()
 
 
+class HangingRemedy(Remedy):
+    """Its file lies on a server that does not answer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked, self.answers = threading.Event(), threading.Event()
+
+    def worth_a_try(self) -> bool:
+        self.asked.set()
+        return self.answers.wait(10)
+
+
+def test_a_file_that_cannot_be_looked_at_holds_up_no_other_flow_and_not_the_end(pipeline: Pipeline) -> None:
+    hanging = HangingRemedy()
+    pipeline.add("zones", [ConfigError("Kafka refused us")], polled=0.01, remedy=hanging)
+    pipeline.add("other", [], polled=0.01)
+    driver, thread = background(pipeline)
+    assert hanging.asked.wait(5)
+    before = pipeline.diary.count("other")
+    until(lambda: pipeline.diary.count("other") > before + 3, 2)
+    driver.tell("other", Runner.pause)
+    pipeline.stop.set()
+    thread.join(3)
+    assert not thread.is_alive(), "the run ends"
+    hanging.answers.set()
+
+
 def test_pauses_between_tries_grow_to_a_minute() -> None:
     clock = [0.0]
     watch = Remedy(clock=lambda: clock[0])
@@ -245,7 +300,7 @@ def test_a_table_that_was_taken_over_stops_and_the_others_go_on(pipeline: Pipeli
     driver.give_way({"bronze": AlreadyRuns("bronze was taken over")})
     thread.join(5)
     assert not thread.is_alive(), "no table is left"
-    assert {event.fields["error"] for event in read_events(pipeline.folder, name="batch.refused")} == {"AlreadyRuns"}
+    assert {event.error for event in read_events(pipeline.folder, BatchRefused)} == {"AlreadyRuns"}
 
 
 def test_a_table_that_is_taken_over_during_its_batch_ends_after_it_and_alone(pipeline: Pipeline) -> None:
@@ -317,10 +372,10 @@ def test_a_flow_that_is_blocked_again_after_a_retry_says_so_without_another_trac
     _, thread = background(pipeline)
     until(lambda: len(pipeline.told("flow.blocked")) == 2)
     end(pipeline, thread)
-    first, second = read_events(pipeline.folder, name="flow.blocked")
-    assert "the socket's own words" in str(first.fields["traceback"])
-    assert "traceback" not in second.fields
-    assert first.fields["what"] == second.fields["what"]
+    first, second = read_events(pipeline.folder, FlowBlocked)
+    assert "the socket's own words" in str(first.traceback)
+    assert second.traceback is None
+    assert first.what == second.what
 
 
 def test_the_same_trouble_with_other_numbers_is_told_once(pipeline: Pipeline) -> None:
@@ -339,4 +394,4 @@ def test_a_trouble_that_passed_and_came_back_is_told_in_full(pipeline: Pipeline)
     _, thread = background(pipeline)
     until(lambda: len(pipeline.told("flow.blocked")) == 2)
     end(pipeline, thread)
-    assert all("traceback" in event.fields for event in read_events(pipeline.folder, name="flow.blocked"))
+    assert all(event.traceback for event in read_events(pipeline.folder, FlowBlocked))

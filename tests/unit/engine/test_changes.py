@@ -16,8 +16,9 @@ from pyiceberg.io.pyarrow import _dataframe_to_data_files
 from lodestream.cli.main import run_command
 from lodestream.config import load_config
 from lodestream.engine.changes import TableChanges, read_changes
-from lodestream.engine.project import Project, open_project
 from lodestream.errors import ConfigError, SourceRewritten
+from lodestream.planning.project import Project, open_project
+from lodestream.recovery.choice import parse_moment, refuse_ambiguous
 from lodestream.starter import write_project
 from lodestream.tables import row_changes
 from lodestream.tables.inspect import TableView
@@ -174,6 +175,8 @@ def test_a_large_comparison_goes_in_parts_and_gives_the_same(shop: Shop, monkeyp
     for weight, name, revenue in told(parts):
         held[name, revenue] += weight
     assert +held == Counter({(f"d{n}", float(n + n % 3)): 1 for n in range(50, 350)})
+    weights = [weight for weight, _, _ in told(parts)]
+    assert weights == sorted(weights), "who keeps rows by a key takes the old one away before the new one comes"
 
 
 def test_history_that_has_expired_is_told_as_the_rows_it_left(shop: Shop) -> None:
@@ -227,3 +230,29 @@ def test_the_command_gives_places_to_go_on_from(shop: Shop, capfd: pytest.Captur
         assert (rest["more"], rest["table"]) == (False, "silver.orders")
         assert json.loads(run("--since", rest["next"], "--json", "--limit", limit)[0])["changes"] == []
     assert len(run("--limit", "0")[0].splitlines()) == 12
+
+
+def test_a_column_that_is_null_is_told_as_null(shop: Shop, capfd: pytest.CaptureFixture[str]) -> None:
+    shop.replace([{"day": "monday", "revenue": None, "tags": None, "_lode": 1}])
+    assert run_command(["--project", str(shop.folder), "changes", "gold.daily_revenue"]) == 0
+    assert capfd.readouterr().out.rstrip().endswith("Z + day=monday  revenue=null  tags=null")
+    for limit in ("100", "0"):
+        words = ["--project", str(shop.folder), "changes", "gold.daily_revenue", "--json", "--limit", limit]
+        assert run_command(words) == 0
+        (told,) = json.loads(capfd.readouterr().out)["changes"]
+        assert told["row"] == {"day": "monday", "revenue": None, "tags": None}
+
+
+def test_digits_that_are_a_day_and_a_snapshot_are_refused_with_both_by_every_command(shop: Shop) -> None:
+    for reads in (lambda text: read_changes(shop.project, "silver.orders", since=text), parse_moment):
+        with pytest.raises(ConfigError, match="the day 2026-11-17 or a snapshot") as refused:
+            reads("20261117")
+        assert "write 2026-11-17" in (refused.value.fix or "")
+    assert parse_moment("2026-11-17").date().isoformat() == "2026-11-17"
+
+
+@pytest.mark.parametrize("snapshot", [5183112111908428419, 2024013110203040, 20240131102030])
+def test_the_digits_of_a_snapshot_are_never_a_day(snapshot: int) -> None:
+    refuse_ambiguous(str(snapshot))
+    with pytest.raises(ConfigError, match="is no time"):
+        parse_moment(str(snapshot))

@@ -8,8 +8,8 @@ import pytest
 
 from lodestream.config import load_config
 from lodestream.engine.definitions import DefinitionWatch, changed_since_start
-from lodestream.engine.project import open_project
-from lodestream.observe.events import EventLog, events_folder, read_events
+from lodestream.observe import EventLog, events_folder, read_events
+from lodestream.planning.project import open_project
 from lodestream.starter import write_project
 
 SQL = "gold/daily_revenue.sql"
@@ -25,7 +25,7 @@ class Watched:
     def look(self) -> list[tuple[str, str | None, str]]:
         before = len(self._events())
         self.watch.look(self.log)
-        return [(event.name, event.table, event.fields["file"]) for event in self._events()[before:]]
+        return [(event.name, event.table, event.facts()["file"]) for event in self._events()[before:]]
 
     def changed(self) -> dict[str, tuple[str, ...]]:
         return changed_since_start(self._events())

@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 
+from lodestream.cli.commands.run import _ended
 from lodestream.engine.driver import Driver
 from lodestream.engine.failures import MOST_TRIES, Backoff
 from lodestream.engine.runner import Runner
 from lodestream.engine.sizing import Sizer
 from lodestream.errors import AnotherWriter, BrokerUnavailable, NotOurTable, SourceGap
 from lodestream.flows.flow import Published
-from lodestream.observe.events import EventLog, read_events
+from lodestream.observe import Event, EventLog, FlowRetry, FlowStopped, SchemaChange, read_events
 from lodestream.runtime.java_process import how_it_ended
 
 Step = Published | None | Exception
@@ -37,9 +38,9 @@ class ScriptedFlow:
         self._diary = diary
         self.accepted = 0
         self.at_work = False
-        self.noticed: list[tuple[str, dict[str, object]]] = []
+        self.noticed: list[Event] = []
 
-    def take_notices(self) -> list[tuple[str, dict[str, object]]]:
+    def take_notices(self) -> list[Event]:
         taken, self.noticed = self.noticed, []
         return taken
 
@@ -169,11 +170,27 @@ def test_one_failing_flow_does_not_stop_its_siblings(pipeline: Pipeline) -> None
 def test_an_unexpected_error_stops_the_flow_with_its_traceback_in_the_log(pipeline: Pipeline) -> None:
     pipeline.add("bronze", [ZeroDivisionError("division by zero")] * 100, polled=0.01)
     assert pipeline.run() == {"bronze": "stopped"}
-    (event,) = read_events(pipeline.folder, name="flow.stopped")
-    assert "ZeroDivisionError: division by zero" in str(event.fields["why"])
-    assert "Traceback" in str(event.fields["traceback"])
-    assert len(pipeline.diary) == MOST_TRIES + 1
+    (event,) = read_events(pipeline.folder, FlowStopped)
+    assert "ZeroDivisionError: division by zero" in str(event.why)
+    assert "Traceback" in str(event.traceback)
+    assert len(pipeline.diary) == MOST_TRIES + 1 == 6
+    assert "after 6 tries" in str(pipeline.runners[0].error)
+    assert "tried six times in all" in (Path(__file__).parents[3] / "docs" / "faults.md").read_text()
     assert pipeline.told("flow.retry") == ["bronze"] * MOST_TRIES
+    retries = [event.facts() for event in read_events(pipeline.folder, FlowRetry)]
+    assert [one["tries"] for one in retries] == list(range(1, MOST_TRIES + 1))
+    assert {(one["most_tries"], one["why"]) for one in retries} == {
+        (MOST_TRIES + 1, "ZeroDivisionError: division by zero")
+    }
+
+
+def test_rows_that_were_deleted_are_counted_apart(pipeline: Pipeline) -> None:
+    keyed = Published("bronze", 1, 1, {}, {"in": 5, "out": 3, "upserted": 3, "deleted": 2}, 0, True, {"total": 0.01})
+    pipeline.add("bronze", [keyed, None], polled=0.01)
+    pipeline.run()
+    end = pipeline.runners[0].end()
+    assert (end.batches, end.rows, end.deleted) == (1, 3, 2)
+    assert _ended(end) == "caught up, 1 batch, 3 rows, 2 deleted"
 
 
 def test_an_unexpected_error_that_passes_costs_nothing(pipeline: Pipeline) -> None:
@@ -224,6 +241,14 @@ def test_a_gap_stops_the_flow_unless_a_person_accepted_it(pipeline: Pipeline) ->
     assert pipeline.told("gap.accepted") == ["lenient"]
 
 
+def test_an_accepted_gap_that_was_not_there_is_no_answer_to_a_later_one(pipeline: Pipeline) -> None:
+    script = [None, published("bronze", caught_up=False), SourceGap("records are gone")]
+    flow = pipeline.add("bronze", script, accept_gap=True, adopt=True, polled=0.01)
+    pipeline.run(once=False, seconds=5)
+    assert pipeline.runners[0].state == "stopped"
+    assert flow.accepted == 0
+
+
 def test_a_table_keeps_its_own_cadence(pipeline: Pipeline) -> None:
     pipeline.add("slow", [published("slow")] * 100, polled=0.001, every=0.2)
     pipeline.run(once=False, seconds=0.9)
@@ -266,10 +291,10 @@ def test_independent_flows_run_side_by_side(pipeline: Pipeline) -> None:
 
 def test_what_a_flow_notices_is_told_also_when_its_batch_fails(pipeline: Pipeline) -> None:
     flow = pipeline.add("silver", [RuntimeError("broken")], polled=0.01)
-    flow.noticed.append(("schema-change", {"contract": "orders 1.1.0", "steps": ["add tip bigint"]}))
+    flow.noticed.append(SchemaChange(contract="orders 1.1.0", steps=("add tip bigint",), changes=()))
     pipeline.run()
-    (told,) = read_events(pipeline.folder, name="schema-change")
-    assert (told.table, told.fields["steps"]) == ("silver", ["add tip bigint"])
+    (told,) = read_events(pipeline.folder, SchemaChange)
+    assert (told.table, told.steps) == ("silver", ("add tip bigint",))
 
 
 def test_the_driver_is_idle_when_no_batch_is_made(pipeline: Pipeline) -> None:

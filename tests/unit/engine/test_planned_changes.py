@@ -14,10 +14,11 @@ from pyiceberg.catalog import Catalog, load_catalog
 from lodestream.cli.main import run_command
 from lodestream.config import load_config
 from lodestream.contracts import parse_contract
-from lodestream.engine import make_plan, open_project
-from lodestream.engine.rebuilds import PlannedChange
 from lodestream.pipeline.definition import code_of, definition_parts, parts_note, read_parts
 from lodestream.pipeline.gold.plan import InputInfo
+from lodestream.planning.plan import make_plan
+from lodestream.planning.project import open_project
+from lodestream.planning.rebuilds import PlannedChange
 from lodestream.tables.inspect import Inspector
 from lodestream.tables.promised import promise
 

@@ -11,9 +11,9 @@ from lodestream import Json, Kafka, Pipeline
 from lodestream.config import Config
 from lodestream.contracts import Record, column
 from lodestream.contracts.model import Contract
-from lodestream.engine.project import Project
-from lodestream.engine.promises import promise_findings, refusal
 from lodestream.errors import CatalogUnavailable, ContractError
+from lodestream.planning.project import Project
+from lodestream.planning.reader_promises import promise_findings, refusal
 from lodestream.tables.promised import TEXT, TITLE, promise, promised
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from test_driver import Pipeline
 
+from lodestream.cli.commands.run import ended_why, exit_code
 from lodestream.engine import remedy
 from lodestream.engine.remedy import Remedy
 from lodestream.engine.run import RunEnd, _reason
@@ -18,7 +19,7 @@ BAD = ContractViolation("silver.zones refused 1 of 3 rows of zones.csv", why="zo
 
 @pytest.fixture
 def pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
-    monkeypatch.setattr("lodestream.engine.runner.LOOK_SECONDS", 0.02)
+    monkeypatch.setattr("lodestream.engine.driver.LOOK_SECONDS", 0.02)
     monkeypatch.setattr(remedy, "_FIRST", 0.05)
     return Pipeline(tmp_path)
 
@@ -46,3 +47,14 @@ def test_a_flow_that_stopped_for_good_is_an_error_of_the_run(pipeline: Pipeline,
     end = ended(pipeline)
     assert (end.exit_code, end.errors) == (gap.exit_code, [gap])
     assert end.reason == "1 of 2 flows stopped on an error"
+    assert (exit_code(end, interrupted=False), ended_why(end, 1)) == (gap.exit_code, end.reason)
+
+
+def test_ctrl_c_is_130_whatever_had_stopped_before_and_says_what_had(pipeline: Pipeline) -> None:
+    pipeline.add("bronze", [SourceGap("records are gone")], polled=0.01)
+    pipeline.add("other", [], polled=0.01)
+    threading.Timer(0.3, pipeline.stop.set).start()
+    pipeline.run(once=False)
+    end = ended(pipeline)
+    assert exit_code(end, interrupted=True) == 130
+    assert ended_why(end, 130) == "Ctrl-C; bronze had stopped on an error"

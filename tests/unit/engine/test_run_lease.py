@@ -7,7 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,9 +16,9 @@ import pytest
 
 from lodestream.config import Config
 from lodestream.engine.run_lease import RunLease, refuse_early
-from lodestream.errors import AlreadyRuns, CatalogUnavailable
+from lodestream.errors import AlreadyRuns, CatalogUnavailable, LodeError
 from lodestream.runtime.process import ProcessId
-from lodestream.tables.lease import PREFIX, Holder
+from lodestream.tables.lease import PREFIX, Holder, Renewal
 
 
 @pytest.fixture
@@ -95,3 +95,32 @@ def test_a_take_over_that_the_catalog_delayed_is_still_one(config: Config) -> No
     lease.taken()
     lease.renew(lambda lost: pytest.fail(f"{lost} is to be taken over, not given up"))
     assert asked.over == [True, True]
+
+
+def test_a_table_that_was_given_up_is_freed_although_who_asked_for_it_has_died(config: Config) -> None:
+    class Heard:
+        """A lease that is asked for once; then who asked is gone."""
+
+        def __init__(self) -> None:
+            self.asked = {"silver.a": Holder("second", ProcessId.own(), started=0.0, renewed=0.0)}
+            self.released: list[str] = []
+
+        def renew(self) -> Renewal:
+            asked, self.asked = self.asked, {}
+            return Renewal(asked, {})
+
+        def release(self, tables: Sequence[str]) -> None:
+            self.released += tables
+
+    lease = RunLease(config, SimpleNamespace(newSession=lambda: None), "first", ["silver.a"])  # type: ignore[arg-type]
+    lease._lease = heard = Heard()  # type: ignore[assignment]
+    told: list[str] = []
+
+    def give_way(lost: Mapping[str, LodeError]) -> list[str]:
+        told.extend(lost)
+        return ["silver.a"] if len(told) == 3 else []  # its batch takes three renewals
+
+    for _ in range(5):
+        lease.renew(give_way)
+    assert told == ["silver.a"] * 3
+    assert heard.released == ["silver.a"]

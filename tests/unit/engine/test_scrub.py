@@ -8,6 +8,8 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import test_driver
@@ -18,7 +20,8 @@ from lodestream.engine.run import _live_gold
 from lodestream.engine.runner import Runner
 from lodestream.engine.scrub import Schedule, Scrubber
 from lodestream.engine.sizing import Sizer
-from lodestream.observe.events import Event, EventLog
+from lodestream.errors import CatalogUnavailable
+from lodestream.observe import Event, EventLog
 from lodestream.recovery.verify.result import Differences, Sample, Status, Verification
 
 TABLE = "gold.daily"
@@ -86,7 +89,7 @@ def found(status: Status, reason: str | None = None, changed: int = 0) -> Verifi
 
 def test_an_equal_table_is_one_event_with_its_rows(scrubbed: Scrubbed) -> None:
     assert scrubbed.verify() == ["verify.equal"]
-    assert dict(scrubbed.events[0].fields) == {"rows": 40, "ms": 12.5, "snapshot": 17, "sampled": None}
+    assert scrubbed.events[0].facts() == {"rows": 40, "ms": 12.5, "snapshot": 17, "sampled": None}
     assert scrubbed.flow.rebuilt == 0
 
 
@@ -94,7 +97,7 @@ def test_a_difference_is_an_event_an_error_in_the_log_and_a_rebuild(scrubbed: Sc
     scrubbed.answer = lambda proceed: found("different", changed=1)
     with caplog.at_level(logging.ERROR):
         assert scrubbed.verify() == ["verify.mismatch"]
-    said = scrubbed.events[0].fields
+    said = scrubbed.events[0].facts()
     assert (said["added"], said["missing"], said["changed"], said["columns"]) == (0, 0, 1, {"n": 1})
     assert said["samples"][0]["stored"] == {"day": "1", "n": "2"}
     assert said["rebuild"] is True
@@ -108,7 +111,7 @@ def test_a_table_that_differs_right_after_its_rebuild_is_not_rebuilt_again_and_a
     scrubbed.answer = lambda proceed: found("different", changed=1)
     for _ in range(3):
         scrubbed.verify()
-    assert [one.fields["rebuild"] for one in scrubbed.events] == [True, False, False]
+    assert [one.facts()["rebuild"] for one in scrubbed.events] == [True, False, False]
     assert scrubbed.flow.rebuilt == 1
     scrubbed.answer = lambda proceed: found("equal")
     scrubbed.verify()
@@ -160,14 +163,14 @@ def test_after_three_interruptions_a_sample_is_verified(scrubbed: Scrubbed) -> N
 def test_what_says_nothing_is_skipped_with_the_reason_and_an_error_is_told(scrubbed: Scrubbed) -> None:
     scrubbed.answer = lambda proceed: found("not comparable", "its answer depends on chance (rand)")
     assert scrubbed.verify() == ["verify.skipped"]
-    assert scrubbed.events[0].fields["reason"] == "its answer depends on chance (rand)"
+    assert scrubbed.events[0].facts()["reason"] == "its answer depends on chance (rand)"
 
     def broken(proceed: Callable[[], None]) -> Verification:
         raise ValueError
 
     scrubbed.answer = broken
     assert scrubbed.verify() == ["verify.failed"]
-    assert scrubbed.events[1].fields["what"] == "ValueError"
+    assert scrubbed.events[1].facts()["what"] == "ValueError"
     assert scrubbed.flow.rebuilt == 0
 
 
@@ -215,6 +218,47 @@ def test_drivers_that_share_the_tables_keep_each_others_entries(tmp_path: Path) 
     assert sorted(json.loads(file.read_text())) == ["a", "b"]
 
 
+def test_drivers_that_write_at_the_same_instant_lose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "verified.json"
+    first, second = Schedule({"a": 3600.0}, file), Schedule({"b": 3600.0}, file)
+    file.write_text(json.dumps({"a": 1.0, "b": 1.0}))
+    reads, reading, other = scrub._read, threading.Event(), threading.Thread(target=second.done, args=("b",))
+
+    def slow(file: Path) -> dict[str, float]:
+        found = reads(file)
+        if not reading.is_set():
+            reading.set()
+            other.start()
+            other.join(0.5)  # as far as it comes: nothing may be written between this read and the write after it
+        return found
+
+    monkeypatch.setattr(scrub, "_read", slow)
+    first.done("a")
+    other.join(5)
+    assert {name: at > 1.0 for name, at in json.loads(file.read_text()).items()} == {"a": True, "b": True}
+
+
+def test_a_table_that_is_to_be_rebuilt_is_due_for_the_next_driver_as_well(tmp_path: Path) -> None:
+    scrubbed = Scrubbed(tmp_path)
+    scrubbed.answer = lambda proceed: found("different", changed=1)
+    scrubbed.verify()
+    assert Schedule({TABLE: 3600.0}, tmp_path / "verified.json").due() == [TABLE]
+    scrubbed.scrubber.close()
+    scrubbed.log.close()
+
+
+def test_a_rebuild_that_cannot_be_noted_is_asked_for_all_the_same(scrubbed: Scrubbed, caplog) -> None:
+    def away() -> None:
+        scrubbed.flow.rebuilding = True
+        raise CatalogUnavailable("away")
+
+    scrubbed.flow.rebuild_next = away  # type: ignore[method-assign]
+    scrubbed.answer = lambda proceed: found("different", changed=1)
+    assert scrubbed.verify() == ["verify.mismatch"]
+    assert "verify.unnoted flow=gold.daily" in caplog.text
+    assert scrubbed.driver.woken == [TABLE]
+
+
 def test_a_cancellation_that_fails_is_tried_again_and_costs_no_later_one(tmp_path: Path) -> None:
     scrubbed, calls, cancelled = Scrubbed(tmp_path), list[int](), threading.Event()
 
@@ -246,6 +290,10 @@ class DrivenGold(test_driver.ScriptedFlow):
     """A scripted flow of the driver that can be asked to rebuild."""
 
     rebuilding = False
+
+    @property
+    def parts(self) -> Any:
+        return SimpleNamespace(repair=self)
 
     def rebuild_next(self) -> None:
         self.rebuilding = True

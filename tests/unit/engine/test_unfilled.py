@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,9 @@ from lodestream.cli.event_line import event_line
 from lodestream.config import Config
 from lodestream.contracts import Contract, Field, Record, column
 from lodestream.contracts.conform import unfilled
-from lodestream.engine.plan import make_plan
-from lodestream.engine.project import Project
-from lodestream.observe.events import Event
+from lodestream.observe import ColumnUnfilled
+from lodestream.planning.plan import make_plan
+from lodestream.planning.project import Project
 
 
 class Trips(Record):
@@ -73,5 +72,5 @@ def test_required_columns_refuse_their_rows_and_need_no_warning() -> None:
 
 
 def test_the_event_says_what_it_means() -> None:
-    event = Event("column.unfilled", time.time(), "r1", "silver.trips", {"columns": ["tip"], "contract": "trips 1.0.0"})
+    event = ColumnUnfilled("silver.trips", columns=("tip",), contract="trips 1.0.0")
     assert "silver.trips tip: null in every row, since the function does not return it" in event_line(event).plain

@@ -7,7 +7,7 @@ import pytest
 from lodestream.cli.event_line import event_line
 from lodestream.config import EngineConfig
 from lodestream.engine.run import retry_limit
-from lodestream.observe.events import Event
+from lodestream.observe import DefinitionChanged, Event, FlowBlocked, FlowRetry
 
 
 def test_a_command_that_a_person_waits_for_gives_up_sooner() -> None:
@@ -18,25 +18,32 @@ def test_a_command_that_a_person_waits_for_gives_up_sooner() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "fields", "said"),
+    ("event", "said"),
     [
         (
-            "flow.retry",
-            {"error": "BrokerUnavailable", "what": "Kafka does not answer", "tries": 3, "pause_s": 0.71},
-            "BrokerUnavailable: Kafka does not answer; try 3, again in 0.7 s",
+            FlowRetry(
+                "gold.a",
+                error="BrokerUnavailable",
+                what="Kafka does not answer",
+                why=None,
+                fix=None,
+                tries=3,
+                pause_s=0.71,
+            ),
+            "BrokerUnavailable: Kafka does not answer; attempt 3 failed, next try in 0.7 s",
         ),
         (
-            "flow.blocked",
-            {"error": "ContractViolation", "what": "it refused 1 of 2 rows", "why": "region is not unique"},
+            FlowBlocked(
+                "gold.a", error="ContractViolation", what="it refused 1 of 2 rows", why="region is not unique", fix=None
+            ),
             "ContractViolation: it refused 1 of 2 rows (region is not unique)",
         ),
         (
-            "definition.changed",
-            {"file": "gold/a.sql", "tables": ["gold.a"], "fix": "restart `lode run` to apply it"},
+            DefinitionChanged("gold.a", file="gold/a.sql", tables=("gold.a",), fix="restart `lode run` to apply it"),
             "gold/a.sql: restart `lode run` to apply it",
         ),
     ],
 )
-def test_an_event_says_what_goes_on_and_what_to_do(name: str, fields: dict[str, object], said: str) -> None:
-    line = event_line(Event(name, 0.0, "run1", "gold.a", fields)).plain
-    assert line.endswith(f" {name} gold.a {said}")
+def test_an_event_says_what_goes_on_and_what_to_do(event: Event, said: str) -> None:
+    line = event_line(event).plain
+    assert line.endswith(f" {event.name} gold.a {said}")

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from lodestream.flows.keyed import directory as directories
-from lodestream.flows.keyed import keeper as keepers
-from lodestream.flows.keyed.directory import Addresses, KeyDirectory
-from lodestream.flows.keyed.facts import Facts
-from lodestream.flows.keyed.keeper import DirectoryKeeper
+from lodestream.flows.directory import directory as directories
+from lodestream.flows.directory import keeper as keepers
+from lodestream.flows.directory.directory import Addresses, KeyDirectory
+from lodestream.flows.directory.keeper import DirectoryKeeper
+from lodestream.flows.facts import Facts
 from lodestream.tables.snapshot import Snapshot
 
 ADDRESSES = Addresses((("id", "string"),), "day")
@@ -99,6 +101,18 @@ def test_a_directory_that_cannot_be_made_is_done_without(monkeypatch: pytest.Mon
     keeper, making = kept(monkeypatch)
     making.set_exception(OSError("no memory"))
     assert keeper.at(snapshot(1)) is None
+
+
+def test_directories_made_again_share_one_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each session holds a connection to the catalog for as long as the process lives."""
+    opened: list[Any] = []
+    spark = MagicMock()
+    spark.newSession.side_effect = lambda: opened.append(MagicMock()) or opened[-1]
+    keeper = DirectoryKeeper(SimpleNamespace(spark=spark, catalog="lode"), "silver.orders", ADDRESSES)  # type: ignore[arg-type]
+    monkeypatch.setattr(keepers.KeyDirectory, "of", classmethod(lambda cls, *given: given))
+    read = [keeper._made(ADDRESSES, state)[1] for state in (1, 2, 3)]  # type: ignore[index]
+    assert len(opened) == 1
+    assert len(read) == 3
 
 
 def kept(monkeypatch: pytest.MonkeyPatch) -> tuple[DirectoryKeeper, Future[KeyDirectory]]:

@@ -10,9 +10,9 @@ import pytest
 
 from lodestream import Kafka, Pipeline
 from lodestream.contracts import Record, column
-from lodestream.engine.keyed import keyed, leader, row_keys, silver_way
-from lodestream.engine.unfit import unfit
 from lodestream.errors import DeclarationError
+from lodestream.planning.keyed import keyed, leader, row_keys, silver_way
+from lodestream.planning.unfit import unfit
 
 
 def declared(**options: Any) -> Pipeline:

@@ -9,9 +9,13 @@ import pytest
 
 from lodestream.contracts import Contract, Field
 from lodestream.errors import CatalogUnavailable, RegistryUnavailable
-from lodestream.flows.flow import Flow
-from lodestream.flows.keyed.flow import KeyedFlow
-from lodestream.flows.silver.contracted import ContractedFlow
+from lodestream.flows.applying import home as keyed_home
+from lodestream.flows.applying.home import KeyedHome
+from lodestream.flows.context import Context
+from lodestream.flows.judging.contracted import Contracted
+from lodestream.flows.notices import Notices
+from lodestream.flows.writing import home as silver_home
+from lodestream.flows.writing.home import SilverHome
 from lodestream.pipeline.location import Location
 from lodestream.pipeline.table import Table
 
@@ -38,64 +42,63 @@ class Edits:
         return SECOND, None, None
 
 
-@pytest.fixture(autouse=True)
-def no_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Flow, "step", lambda self, rows: None)
+class Catalog:
+    """`says` is its answer to each attempt to change the table: an error, or nothing."""
+
+    def __init__(self, says: list[Exception | None]) -> None:
+        self.says = says
+
+    def asked(self, *_given: Any, **_named: Any) -> dict[str, Any]:
+        error = self.says.pop(0)
+        if error is not None:
+            raise error
+        return {_TABLE.name: ()}
 
 
-def running(kind: type[ContractedFlow], edits: Edits, steps: list[Any]) -> Any:
-    """A flow that has begun. `steps` are what its table says to each attempt to change it: an error, or nothing."""
+def kept_by(edits: Edits) -> Contracted:
+    def terms(contract: Contract | None, decode: object) -> Any:
+        return SimpleNamespace(contract=contract)
 
-    class Running(kind):  # type: ignore[misc, valid-type]
-        def _evolve(self, wanted: Contract) -> dict[str, Any]:
-            self.taken()
-            return dict.fromkeys(self.tables, ())
-
-        def create(self) -> Any:
-            self.taken()
-
-        def make(self, span: Any) -> Any:
-            raise NotImplementedError
-
-        def taken(self) -> None:
-            error = steps.pop(0)
-            if error is not None:
-                raise error
-
-    flow = Running(_LAKE, _TABLE, "run", (), inputs=("events",), contract=FIRST, edits=edits)
-    flow._writer = SimpleNamespace(store=None)
-    return flow
+    return Contracted(terms, FIRST, None, None, edits, Notices())
 
 
 @pytest.mark.parametrize("error", [CatalogUnavailable("away"), RuntimeError("S3 said 503")])
-def test_an_edit_that_met_an_error_is_applied_by_the_next_step(error: Exception) -> None:
-    steps = [error, None]
-    flow = running(ContractedFlow, Edits(), steps)
+def test_an_edit_that_met_an_error_is_applied_by_the_next_step(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog, kept = Catalog([error, None]), kept_by(Edits())
+    monkeypatch.setattr(silver_home, "follow_contract", catalog.asked)
+    home = SilverHome(Context.of(_LAKE, _TABLE, "run"), kept)  # type: ignore[arg-type]
     with pytest.raises(type(error)):
-        flow.step(10)
-    assert flow.contract == FIRST
-    flow.step(10)
-    assert flow.contract == SECOND
-    flow.step(10)
-    assert not steps, "applied once"
+        home.follow_edits(opened=True)
+    assert kept.terms.contract == FIRST
+    home.follow_edits(opened=True)
+    assert kept.terms.contract == SECOND
+    home.follow_edits(opened=True)
+    assert not catalog.says, "applied once"
 
 
 def test_an_edit_that_could_not_be_read_because_the_registry_was_silent_is_read_again() -> None:
     edits = Edits()
     edits.fails = [RegistryUnavailable("away")]
-    flow = running(ContractedFlow, edits, [None])
+    kept = kept_by(edits)
+    home = SilverHome(Context.of(_LAKE, _TABLE, "run"), kept)  # type: ignore[arg-type]
     with pytest.raises(RegistryUnavailable):
-        flow.step(10)
-    flow.step(10)
-    assert flow.contract == SECOND
+        home.follow_edits(opened=False)
+    home.follow_edits(opened=False)
+    assert kept.terms.contract == SECOND
 
 
-def test_the_siblings_of_a_keyed_table_follow_an_edit_that_met_an_error_halfway() -> None:
-    steps = [None, CatalogUnavailable("away"), None]
-    flow = running(KeyedFlow, Edits(), steps)
-    flow._behind = False
+def test_the_siblings_of_a_keyed_table_follow_an_edit_that_met_an_error_halfway(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    catalog, kept = Catalog([None, CatalogUnavailable("away"), None, None]), kept_by(Edits())
+    monkeypatch.setattr(keyed_home, "follow_contract", catalog.asked)
+    monkeypatch.setattr(KeyedHome, "_open", catalog.asked)
+    home = KeyedHome(Context.of(_LAKE, _TABLE, "run"), kept, lambda terms: None, lambda terms: ())  # type: ignore
     with pytest.raises(CatalogUnavailable):
-        flow.step(10)
-    flow.step(10)
-    assert flow.contract == SECOND
-    assert not steps, "feed, table and marks were made to fit again"
+        home.follow_edits(opened=True)
+    assert kept.terms.contract == FIRST, "batches are made by the old terms until every sibling fits"
+    home.follow_edits(opened=True)
+    assert kept.terms.contract == SECOND
+    assert not catalog.says, "feed, table and marks were made to fit again"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lodestream.flows.silver.raising import TooManyRaise, find_raising, raised_by_row, users_trace
+from lodestream.flows.judging.raising import TooManyRaise, find_raising, raised_by_row, users_trace
 
 ROWS = 1000
 

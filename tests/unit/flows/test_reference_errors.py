@@ -9,9 +9,11 @@ import pytest
 from pyspark.errors import AnalysisException
 
 from lodestream.errors import CatalogUnavailable, LodeError, SourceUnreadable
-from lodestream.flows.reference.flow import ReferenceFlow
-from lodestream.pipeline import Files, Pipeline
-from lodestream.sources.reference import ReferenceFile
+from lodestream.flows.assemblies.reference import reference_flow
+from lodestream.flows.flow import Flow
+from lodestream.pipeline import Pipeline
+from lodestream.pipeline.sources import ReferenceData
+from lodestream.sources.reference.file import ReferenceFile
 
 
 class Java:
@@ -34,15 +36,15 @@ class Java:
 
 
 @pytest.fixture
-def flow(tmp_path: Path) -> ReferenceFlow:
+def flow(tmp_path: Path) -> Flow:
     file = tmp_path / "zones.csv"
     file.write_text("zone\n1\n")
     pipeline = Pipeline("taxi")
     pipeline.reference("zones", str(file))
     table = pipeline.tables["silver.zones"]
-    source = ReferenceFile(None, Files(str(file), format="csv"), None)  # type: ignore[arg-type]
+    source = ReferenceFile(None, ReferenceData(str(file), format="csv"), None)  # type: ignore[arg-type]
     session = SimpleNamespace(conf={})  # its settings are all that is asked of it
-    return ReferenceFlow(SimpleNamespace(spark=session), table, "run", source, None)  # type: ignore[arg-type]
+    return reference_flow(SimpleNamespace(spark=session), table, "run", source, None)  # type: ignore[arg-type]
 
 
 def refused(condition: str, java: Java | None = None) -> AnalysisException:
@@ -51,7 +53,7 @@ def refused(condition: str, java: Java | None = None) -> AnalysisException:
     return error
 
 
-def test_a_catalog_that_does_not_answer_is_not_the_files_fault(flow: ReferenceFlow) -> None:
+def test_a_catalog_that_does_not_answer_is_not_the_files_fault(flow: Flow) -> None:
     away = Java("org.apache.iceberg.jdbc.UncheckedSQLException", "Failed to connect: jdbc:postgresql://lake")
     found = flow.explain(refused("_LEGACY_ERROR_TEMP_2200", away))
     assert isinstance(found, CatalogUnavailable)
@@ -59,7 +61,7 @@ def test_a_catalog_that_does_not_answer_is_not_the_files_fault(flow: ReferenceFl
 
 
 @pytest.mark.parametrize("condition", ["TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND"])
-def test_a_table_that_is_missing_is_not_the_files_fault(flow: ReferenceFlow, condition: str) -> None:
+def test_a_table_that_is_missing_is_not_the_files_fault(flow: Flow, condition: str) -> None:
     assert flow.explain(refused(condition)) is None
 
 
@@ -68,11 +70,11 @@ def test_a_table_that_is_missing_is_not_the_files_fault(flow: ReferenceFlow, con
     [refused("UNRESOLVED_COLUMN.WITH_SUGGESTION"), refused("INCOMPATIBLE_DATA_FOR_TABLE.CANNOT_SAFELY_CAST"),
      refused("UNABLE_TO_INFER_SCHEMA"), RuntimeError("[FAILED_READ_FILE.NO_HINT] zones.csv")],
 )  # fmt: skip
-def test_columns_and_values_that_do_not_fit_are(flow: ReferenceFlow, error: Exception) -> None:
+def test_columns_and_values_that_do_not_fit_are(flow: Flow, error: Exception) -> None:
     found = flow.explain(error)
     assert isinstance(found, SourceUnreadable)
     assert found.what == "silver.zones: zones.csv cannot be read"
 
 
-def test_what_is_known_already_is_left_as_it_is(flow: ReferenceFlow) -> None:
+def test_what_is_known_already_is_left_as_it_is(flow: Flow) -> None:
     assert flow.explain(LodeError("ours")) is None

@@ -9,6 +9,8 @@ import pytest
 
 from lodestream.errors import DeclarationError
 from lodestream.pipeline.gold import InputInfo, analyse, query_inputs
+from lodestream.pipeline.gold.rows import rows_fold_sql
+from lodestream.pipeline.gold.statement import refuse_catalogs
 
 TRIPS = InputInfo(
     "silver.trips",
@@ -38,7 +40,16 @@ INPUTS = (TRIPS, PAYS, ZONES, BLANK)
     [
         ("SELECT zone, sum(fare) AS s FROM silver.trips GROUP BY zone", "delta", "a sum over the rows"),
         ("SELECT zone, sum(big) AS s FROM silver.trips GROUP BY 1 ORDER BY 1", "delta", "a sum over the rows"),
+        ("SELECT cat COLLATE UTF8_LCASE AS c, count(*) AS n FROM silver.trips GROUP BY 1", "full", "COLLATE calls"),
+        ("SELECT zone, max(collate(cat, 'UNICODE_CI')) AS c FROM silver.trips GROUP BY zone", "full", "COLLATE calls"),
+        ("SELECT zone, count(*) AS `collate` FROM silver.trips WHERE cat <> 'collate' GROUP BY zone", "delta", "a sum"),
         ("SELECT Trip_Id, fare FROM silver.trips WHERE zone = 1", "delta", "passes through"),
+        ("SELECT r.id, t.zone FROM range(4) r LEFT JOIN silver.trips t ON t.zone = r.id", "full", "a function is read"),
+        ("SELECT zone, id FROM silver.trips, range(3)", "full", "a function is read as a table"),
+        ("SELECT inline(array(struct(zone, fare))) FROM silver.trips", "full", "names their columns"),
+        ("TABLE silver.trips", "full", "only Spark can read"),
+        ("SELECT zone FROM silver.trips UNION ALL TABLE silver.trips", "full", "only Spark can read"),
+        ("SELECT lode.silver.trips.zone AS z FROM lode.silver.trips", "full", "CATALOG"),
         ("SELECT zone, sum(dist) AS s FROM silver.trips GROUP BY zone", "affected", "floating-point"),
         ("SELECT zone, avg(cast(dist AS float)) AS s FROM silver.trips GROUP BY zone", "affected", "floating-point"),
         ("SELECT zone, sum(unknown) AS s FROM silver.trips GROUP BY zone", "affected", "type of"),
@@ -192,11 +203,13 @@ def test_a_table_read_twice_is_not_pruned_for_one_of_its_readers() -> None:
     [
         ("SELECT count(*) FROM silver.trips", "has no name: COUNT(*)"),
         ("SELECT 1 AS x FROM silver.nowhere", "reads silver.nowhere"),
-        ("SELECT zone, id FROM silver.trips, range(3)", "reads RANGE(3)"),
         ("SELECT zone, cat AS Zone FROM silver.trips", "two columns named Zone"),
         ("SELECT t.*, z.location AS zone FROM silver.trips t JOIN silver.zones z ON true", "two columns named zone"),
         ("SELECT zone FROM silver.trips VERSION AS OF 3", "as it was"),
         ("SELECT zone FROM silver.trips TABLESAMPLE (10 PERCENT)", "a sample of silver.trips"),
+        ("SELECT zone FROM (SELECT zone FROM silver.trips) TABLESAMPLE (5 ROWS)", "a sample of a subquery"),
+        ("SELECT zone FROM (SELECT zone FROM silver.trips) TABLESAMPLE (5 ROWS) x", "a sample of its input"),
+        ("WITH a AS (SELECT zone FROM silver.trips) SELECT zone FROM a TABLESAMPLE (5 ROWS)", "a sample of a"),
         ("SELECT FROM WHERE", "cannot be parsed"),
         ("DELETE FROM silver.trips", "exactly one SELECT"),
         ("SELECT zone FROM silver.trips; SELECT 1", "exactly one SELECT"),
@@ -220,3 +233,34 @@ def test_a_full_refresh_runs_the_text_as_written() -> None:
     plan = analyse(sql, INPUTS)
     expected = "SELECT /* kept */ trips.zone, window(seen, '5 minutes') AS w FROM _lode_now_silver_trips AS `trips` LIMIT 5 -- end"
     assert plan.full_sql == expected
+
+
+def test_rows_with_floating_point_numbers_are_compared_by_the_sign_of_their_zeros() -> None:
+    plain = rows_fold_sql(["a`b", "x"], {"a`b": "string", "x": "int"})
+    signed = rows_fold_sql(["a`b", "x", "s"], {"a`b": "string", "x": "double", "s": "struct<f:float>"})
+    assert "GROUP BY `a``b`, `x` HAVING" in plain
+    assert "GROUP BY `a``b`, `x`, `s`, power(`x`, -1) < 0, CAST(`s` AS STRING) HAVING" in signed
+    assert "SELECT `a``b`, FIRST(`x`) AS `x`, FIRST(`s`) AS `s`, SUM(" in signed
+
+
+def test_a_table_as_a_whole_and_one_of_a_named_catalog_are_inputs() -> None:
+    sql = "SELECT zone FROM silver.trips UNION ALL (TABLE lode.silver.pays)"
+    assert query_inputs(sql) == ("silver.trips", "silver.pays")
+    assert "(TABLE _lode_now_silver_pays)" in analyse(sql, INPUTS).full_sql
+    assert analyse("TABLE silver.trips", INPUTS).full_sql == "TABLE _lode_now_silver_trips"
+    named = analyse("SELECT lode.silver.trips.zone AS z FROM lode.silver.trips", INPUTS)
+    assert named.full_sql == "SELECT trips.zone AS z FROM _lode_now_silver_trips AS `trips`"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT zone FROM other.silver.trips",
+        "SELECT zone FROM silver.pays WHERE zone IN (SELECT zone FROM Other.silver.trips)",
+        "SELECT zone FROM silver.pays UNION ALL (TABLE `other`.silver.trips)",
+    ],
+)
+def test_a_table_of_another_catalog_is_never_taken_for_ours(sql: str) -> None:
+    refuse_catalogs(sql.replace("other", "lode").replace("Other", "LODE"), "lode")
+    with pytest.raises(DeclarationError, match="a table of another catalog"):
+        refuse_catalogs(sql, "lode")

@@ -3,14 +3,19 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from query_check import case_of
 
+from lodestream.errors import DeclarationError
 from lodestream.pipeline.gold import GoldPlan, InputInfo, analyse, query_inputs
 from lodestream.pipeline.gold.definition import definition
 from lodestream.pipeline.gold.parsing import parse, span
 from lodestream.pipeline.gold.spark_functions import AGGREGATES, CHANGING, GENERATORS, KNOWN, ROW_WISE
+from lodestream.pipeline.query_check import check_query
 
 TRIPS = InputInfo(
     "silver.trips",
@@ -253,3 +258,17 @@ def test_the_text_of_every_expression_means_the_expression(expression: str) -> N
     text = f"SELECT /* x */ {expression} AS e FROM t"[first:last]
     assert text == expression
     assert parse(f"SELECT {text}").trees[0].expressions[0] == node
+
+
+def test_a_text_is_parsed_once_and_nobody_changes_its_tree() -> None:
+    for number in range(40):
+        case = case_of(3, number)
+        parsed = parse(case.sql)
+        before = repr(parsed.trees)
+        for force in (None, "affected"):
+            with contextlib.suppress(DeclarationError):
+                analyse(case.sql, case.infos, force=force)
+        check_query(case.sql, {name: info.columns for name, info in case.infos.items()})
+        assert parse(case.sql) is parsed
+        assert repr(parsed.trees) == before
+        assert all(below.parent is node for node in parsed.trees[0].walk() for below in node.iter_expressions())

@@ -189,12 +189,20 @@ def test_wrong_options_are_refused_with_the_fix(taxi: Pipeline) -> None:
     refused("must name each filter", silver(filters="a = 1"))
     refused("unknown action", silver(expect={"x": "a > 0"}, expect_action="explode"))
     refused("decode", silver(decode="json"))
-    refused("no such file", silver(contract="nowhere.yaml"))
-    assert "zones.csv" in str(refused("no such file", silver(contract="zone.csv")).fix)
     refused('lookup names "zonez"', silver(lookup="zonez"))
     refused("looks up all", silver(lookup="bronze.r"))
     refused("unknown strategy", lambda: taxi.gold("g", sql="select * from silver.t", strategy="fast"))  # type: ignore[call-overload]
     assert taxi.tables == {}
+
+
+def test_a_contract_that_is_not_there_is_refused_where_the_tables_are_put_together(taxi: Pipeline) -> None:
+    taxi.bronze("r", Kafka("t"))
+    taxi.silver("t", sql="select * from bronze.r", contract="nowhere.yaml")
+    refused("no such file", taxi.graph)
+    nearly = Pipeline("nearly")
+    nearly.bronze("r", Kafka("t"))
+    nearly.silver("t", sql="select * from bronze.r", contract="zone.csv")
+    assert "zones.csv" in str(refused("no such file", nearly.graph).fix)
 
 
 def test_a_gold_function_must_say_its_keys(taxi: Pipeline) -> None:

@@ -174,6 +174,48 @@ def test_nobody_gives_way_to_an_heir_that_has_died(shared: Shared) -> None:
     assert first.renew().asked == {}
 
 
+def test_nobody_gives_way_to_an_heir_elsewhere_that_was_killed_and_its_question_is_removed(shared: Shared) -> None:
+    """Of a process on another machine nobody here can say whether it lives: only its next question shows it."""
+    first, second = shared.lease("first"), shared.lease("second", FAR)
+    first.take(["silver.a"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(second, "_sleep", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            second.take(["silver.a"], over=True)
+    assert len(shared.pages) == 2
+    for _ in range(int(LIMIT_SECONDS / RENEW_SECONDS) + 2):
+        assert first.renew().asked == {}
+        shared.now += RENEW_SECONDS
+    assert set(shared.pages) == {"silver.a"}
+    assert shared.pages["silver.a"].run == "first"
+
+
+def test_a_living_heir_elsewhere_is_given_way_to_within_two_renewals(shared: Shared) -> None:
+    first, second = shared.lease("first"), shared.lease("second", FAR)
+    first.take(["silver.a", "gold.b"])
+    shared.meanwhile.append(first)
+    began = shared.now
+    second.take(["gold.b"], over=True)
+    assert shared.now - began <= 2 * RENEW_SECONDS + 1, "it was not taken by force"
+    assert first.held == {"silver.a"}
+    assert {name: one.run for name, one in shared.pages.items()} == {"silver.a": "first", "gold.b": "second"}
+
+
+def test_an_heir_that_follows_a_killed_one_is_heard(shared: Shared) -> None:
+    first, killed, heir = shared.lease("first"), shared.lease("killed", FAR), shared.lease("heir", FAR)
+    first.take(["silver.a"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(killed, "_sleep", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            killed.take(["silver.a"], over=True)
+    assert first.renew().asked == {}
+    shared.meanwhile.append(first)
+    began = shared.now
+    heir.take(["silver.a"], over=True)
+    assert shared.now - began <= 3 * RENEW_SECONDS
+    assert (first.held, shared.pages["silver.a"].run) == (frozenset(), "heir")
+
+
 def test_a_released_table_is_free(shared: Shared) -> None:
     first = shared.lease("first")
     first.take(["silver.a"])

@@ -83,3 +83,41 @@ def test_a_place_that_is_no_longer_in_the_history_stops_the_reader(table: Memory
     append(table, 30)
     with pytest.raises(SourceRewritten, match="rolled back"):
         taken(Reader(table), table, place, 40)
+
+
+def test_a_new_reader_of_a_table_whose_history_was_cut_off_gets_every_row(table: MemoryTable) -> None:
+    """A compaction added none of them, and yet they are all there to be read."""
+    first = append(table, 50)
+    compacted = append(table, 0, "replace")
+    table.expire([1, first])
+    assert taken(Reader(table), table, None, 40) == 50
+    append(table, 30)
+    append(table, 15)
+    reader = Reader(table)
+    assert reader.cap(reader.at(None), reader.at(table.refs[MAIN]), 40) == reader.at(compacted), "the base, whole"
+    assert taken(reader, table, None, 90) == 80
+    assert taken(reader, table, compacted, 40) == 30
+
+
+def test_a_new_reader_takes_rows_that_were_changed_in_place_as_they_are_now(table: MemoryTable) -> None:
+    """Whoever rebuilds a reading table, as he is told to, must not meet the same refusal again."""
+    place = append(table, 50)
+    MemoryStore(table).append(MAIN, {}, (), operation="delete", removed=range(20))
+    changed = table.refs[MAIN]
+    head = append(table, 5)
+    reader = Reader(table)
+    with pytest.raises(SourceRewritten, match="changed in place"):
+        reader.check(reader.at(place), reader.at(head))
+    reader.check(reader.at(None), reader.at(head))
+    assert reader.cap(reader.at(None), reader.at(head), 10) == reader.at(changed), "not a state from before the change"
+    assert reader.pending(reader.at(None), reader.at(changed)) == 30
+    reader.check(reader.at(changed), reader.at(head))
+    assert taken(reader, table, changed, 10) == 5
+
+
+def test_a_position_before_everything_has_no_age_and_asks_for_no_snapshot(table: MemoryTable) -> None:
+    """So a table that is adopted begins. Java knows no snapshot without a number, and would raise."""
+    reader = Reader(table)
+    known = reader._memory.snapshot
+    reader._memory.snapshot = lambda number: known(number + 0)  # type: ignore[method-assign]
+    assert reader.asof(reader.at(None)) is None

@@ -12,7 +12,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lodestream.sources.file_json import json_rows
+from lodestream.sources.files.json_values import json_rows
 
 
 def encoded(array: pa.Array) -> list[Any]:

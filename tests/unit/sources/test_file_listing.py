@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from lodestream.errors import SourceUnreadable
-from lodestream.sources.file_listing import Clock, FileVersion, Folder, Settling, fingerprint, ignored, matches, plus
-from lodestream.sources.file_store import file_store
+from lodestream.sources.files.listing import Clock, FileVersion, Folder, Settling, fingerprint, ignored, matches, plus
+from lodestream.sources.files.store import file_store
 
 
 class HandClock:

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lodestream.errors import SourceRewritten
-from lodestream.sources import file_position as positions
-from lodestream.sources.file_listing import FileVersion, fingerprint
+from lodestream.sources.files import position as positions
+from lodestream.sources.files.listing import FileVersion, fingerprint
 
 ROOT = "/data/in"
 

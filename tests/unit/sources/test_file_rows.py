@@ -14,9 +14,9 @@ import pytest
 import zstandard
 
 from lodestream.errors import ConfigError, LodeError, SourceGap, SourceUnreadable, SourceUnsettled
-from lodestream.sources.file_listing import FileVersion, Folder
-from lodestream.sources.file_rows import FileReader, ReadOptions, estimated_rows
-from lodestream.sources.file_store import file_store
+from lodestream.sources.files.listing import FileVersion, Folder
+from lodestream.sources.files.rows import FileReader, ReadOptions, estimated_rows
+from lodestream.sources.files.store import file_store
 from lodestream.sources.shipped import Shipped, unpack
 
 

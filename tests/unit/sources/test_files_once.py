@@ -13,11 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lodestream import Files
 from lodestream.errors import ConfigError, SourceGap, SourceRecreated, SourceRewritten, SourceUnsettled
-from lodestream.pipeline import Files
-from lodestream.sources import file_position as positions
-from lodestream.sources.file_listing import Clock, FileVersion
-from lodestream.sources.files import FilesSource
+from lodestream.flows.intake import SourceIntake
+from lodestream.sources.files import position as positions
+from lodestream.sources.files.listing import Clock, FileVersion
+from lodestream.sources.files.reading import FilesSource
+from lodestream.tables.snapshot import Stamp
 
 
 class Bronze:
@@ -144,6 +146,21 @@ def test_a_file_that_changes_after_it_was_read_stops_the_flow(
     bronze.source = bronze.start() if restart else bronze.source
     with pytest.raises(SourceRewritten, match=r"a\.json changed after it was read"):
         bronze.step()
+
+
+def test_lines_added_to_a_file_that_was_read_wake_an_idle_flow_and_stop_it(bronze: Bronze) -> None:
+    """Without another file nothing is new, and nobody would look at those that were read."""
+    file = put(bronze.root, "a.json")
+    bronze.drain()
+    lookout, known = SourceIntake([bronze.source], lambda _: True), {"files": bronze.snapshots[-1][0]}
+    assert not lookout.news(known, lookout.look() or {})
+    with file.open("a") as more:
+        more.write("one more line\n")
+    latest = lookout.look()
+    assert latest is not None
+    assert lookout.news(known, latest)
+    with pytest.raises(SourceRewritten, match=r"a\.json changed after it was read"):
+        lookout.span(Stamp("bronze.a", "run", 1, known, None), latest, 100)
 
 
 def test_an_accepted_change_counts_as_read_also_after_a_restart(bronze: Bronze) -> None:

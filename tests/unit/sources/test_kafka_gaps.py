@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from lodestream.errors import SourceGap
-from lodestream.flows.lookout import Lookout
-from lodestream.pipeline import Kafka
-from lodestream.sources.kafka import KafkaSource
-from lodestream.sources.kafka_admin import Topic
+from lodestream import Kafka
+from lodestream.errors import SourceGap, SourceRecreated
+from lodestream.flows.intake import SourceIntake
+from lodestream.sources.kafka.admin import Topic
+from lodestream.sources.kafka.reading import KafkaSource
 from lodestream.sources.source import Position, Source
+from lodestream.tables.snapshot import Stamp
 
 
 class Cluster:
@@ -67,7 +68,7 @@ def test_accepting_a_gap_of_a_late_partition_goes_on_from_what_is_left_and_skips
     kafka = source(cluster)
     since = {"kafka": latest(kafka)}
     cluster.held["trips"] = [(0, 15), (3, 5)]
-    accepted = Lookout([kafka], lambda one: True).accepted(since)["kafka"]
+    accepted = SourceIntake([kafka], lambda one: True).accepted(since)["kafka"]
     assert accepted["trips"]["offsets"] == {"0": 10, "1": 3}
     kafka.check(accepted, latest(kafka))
 
@@ -75,7 +76,7 @@ def test_accepting_a_gap_of_a_late_partition_goes_on_from_what_is_left_and_skips
 def test_accepting_helps_a_table_whose_declared_start_is_gone() -> None:
     cluster = Cluster(trips=[(100, 200)])
     kafka = source(cluster, Kafka("trips", start={"offsets": {"trips": {0: 50}}}))
-    lookout = Lookout([kafka], lambda one: True)
+    lookout = SourceIntake([kafka], lambda one: True)
     with pytest.raises(SourceGap):
         lookout.span(None, {"kafka": latest(kafka)}, 1000)
     accepted = lookout.accepted({})["kafka"]
@@ -98,6 +99,21 @@ def test_accepting_a_gap_in_one_source_leaves_the_unread_rows_of_the_others() ->
     cluster.held["trips"], calm.held["zones"] = [(12, 15)], [(0, 30)]
 
     sources: list[Source] = [broken, other]
-    accepted = Lookout(sources, lambda one: True).accepted(since)
+    accepted = SourceIntake(sources, lambda one: True).accepted(since)
     assert accepted["kafka"]["trips"]["offsets"] == {"0": 12}
     assert accepted["other"] == since["other"]
+
+
+def test_a_topic_that_was_made_anew_stops_an_idle_flow_before_its_records_are_as_many_as_we_have_read() -> None:
+    cluster = Cluster(trips=[(0, 10)])
+    kafka = source(cluster)
+    lookout, since = SourceIntake([kafka], lambda one: True), {"kafka": latest(kafka)}
+    assert not lookout.news(since, {"kafka": latest(kafka)})
+    cluster.held["trips"].append((0, 0))
+    assert not lookout.news(since, {"kafka": latest(kafka)}), "an empty partition is no news"
+    cluster.topics = lambda names: {n: Topic(n, "another", (0, 1)) for n in names}  # type: ignore[method-assign]
+    cluster.held["trips"][0] = (0, 3)
+    now = {"kafka": latest(kafka)}
+    assert lookout.news(since, now)
+    with pytest.raises(SourceRecreated):
+        lookout.span(Stamp("bronze.trips", "run", 1, since, None), now, 1000)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lodestream.config import Secret
-from lodestream.sources.kafka_settings import java_settings, native_settings
+from lodestream.sources.kafka.settings import java_settings, native_settings
 
 SASL = {
     "security.protocol": "SASL_SSL",

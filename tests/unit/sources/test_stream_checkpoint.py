@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lodestream.errors import ConfigError
-from lodestream.sources.stream_checkpoint import LARGEST, capture, rebuild
+from lodestream.sources.stream.checkpoint import LARGEST, capture, rebuild
 
 OFFSET = 'v1\n{"batchWatermarkMs":0,"batchTimestampMs":5,"conf":{"spark.x":"y"}}\n{"logOffset":3}\n-'
 

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from lodestream.config import load_config
-from lodestream.engine import make_plan, open_project
 from lodestream.errors import ConfigError, RuntimeMissing
+from lodestream.planning.plan import make_plan
+from lodestream.planning.project import open_project
 from lodestream.starter import write, write_project
 from lodestream.starter.write import pipeline_name
 

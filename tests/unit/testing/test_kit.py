@@ -6,7 +6,9 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from pyiceberg.catalog import load_catalog
 
 from lodestream import Kafka, Pipeline, clock
 from lodestream.config import Config
@@ -40,6 +42,37 @@ def test_an_unmade_table_is_no_empty_table(tmp_path: Path) -> None:
     assert refused.value.why == "no row of silver.orders was refused"
     with pytest.raises(NotMade):
         read_letters(Config(root=tmp_path), graph, "silver.orders")
+
+
+def test_a_reference_table_that_was_left_out_is_named(tmp_path: Path) -> None:
+    (tmp_path / "zones.csv").write_text("zone,name\n1,North\n")
+    shop = made()
+    shop.reference("zones", str(tmp_path / "zones.csv"), schema="zone int, name string")
+
+    @shop.silver()
+    def placed(orders, zones):  # type: ignore[no-untyped-def]
+        return orders.join(zones, "zone")
+
+    config = Config(root=tmp_path)
+    config.state_dir.mkdir()
+    place = {"uri": config.catalog_uri().removeprefix("jdbc:"), "warehouse": config.warehouse()}
+    catalog = load_catalog(config.catalog.name, type="sql", **place)
+    rows = pa.table({"zone": [1]})
+    for name in ("bronze.orders_raw", "silver.orders"):
+        catalog.create_namespace_if_not_exists(name.partition(".")[0])
+        catalog.create_table(name, rows.schema).append(rows)
+    with pytest.raises(NotMade) as unmade:
+        read_rows(config, shop.graph(), "silver.placed")
+    assert str(unmade.value) == (
+        "silver.placed has not been made\n"
+        "  why: it is made from silver.zones, which has not been made\n"
+        '  fix: call run(), or run(only=["silver.zones", "silver.placed"]); '
+        'or put rows into it first: given("silver.zones", rows)'
+    )
+    catalog.create_table("silver.zones", rows.schema).append(rows)
+    with pytest.raises(NotMade) as unmade:
+        read_rows(config, shop.graph(), "silver.placed")
+    assert unmade.value.why == "nothing has run yet"
 
 
 def test_wrong_names_are_told_before_spark_starts(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,9 +20,11 @@ if TYPE_CHECKING:
 _FOLLOW_SECONDS = 0.2
 
 
-@click.group(cls=LodeGroup, examples=("lode broker start", "lode broker logs -f"))
+@click.group(
+    cls=LodeGroup, examples=("lode broker start", "lode broker send shop.orders < orders.json", "lode broker logs -f")
+)
 def broker() -> None:
-    """Start, stop and look at the embedded Kafka broker."""
+    """Start, stop, feed and look at the embedded Kafka broker."""
 
 
 @broker.command(cls=LodeCommand, examples=("lode broker start",))
@@ -76,6 +80,51 @@ def logs(call: Call, lines: int, follow: bool) -> None:
         _follow(call, path, len(written))
     else:
         call.screen.show({"file": str(path), "lines": last}, *map(Text, last))
+
+
+@broker.command(
+    cls=LodeCommand,
+    examples=(
+        """lode broker send shop.orders '{"order_id": "o-1", "amount": 12.5}'""",
+        "lode broker send shop.orders --key o-1 --header source=test < orders.json",
+    ),
+)
+@click.argument("topic")
+@click.argument("values", nargs=-1, metavar="[VALUE]...")
+@click.option("--key", metavar="TEXT", help="The key of every event.")
+@click.option("--header", "headers", multiple=True, metavar="NAME=TEXT", help="A header; may be given several times.")
+@pass_call
+def send(call: Call, topic: str, values: tuple[str, ...], key: str | None, headers: tuple[str, ...]) -> None:
+    """Send events to TOPIC: each VALUE as it is written, or without any each line of standard input.
+
+    For trying a pipeline out, beside `lode run` or `lode demo`. A topic that no table reads is refused.
+    """
+    from lodestream.engine.send import send_events
+    from lodestream.planning.project import open_project
+
+    project = open_project(call.config)
+    given: Iterable[bytes] = (value.encode() for value in values)
+    if not values:
+        given = _lines(call)
+    sent = send_events(project, topic, given, key=key.encode() if key is not None else None, headers=_headers(headers))
+    many = "1 event" if sent.events == 1 else f"{sent.events:,} events"
+    last = f", the last at {sent.last}" if sent.last else ""
+    call.screen.show(sent, Text(f"{many} sent to {topic}{last}, for {', '.join(sent.tables)}"))
+
+
+def _lines(call: Call) -> Iterator[bytes]:
+    if sys.stdin.isatty():
+        call.screen.note("type one event a line; Ctrl-D ends")
+    for line in sys.stdin.buffer:
+        if value := line.rstrip(b"\r\n"):
+            yield value
+
+
+def _headers(given: tuple[str, ...]) -> dict[str, bytes]:
+    for one in given:
+        if "=" not in one:
+            raise click.UsageError(f'--header "{one}" has no value: write NAME=TEXT')
+    return {name: value.encode() for name, _, value in (one.partition("=") for one in given)}
 
 
 def _follow(call: Call, path: Path, offset: int) -> None:

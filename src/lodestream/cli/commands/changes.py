@@ -9,6 +9,7 @@ from rich.text import Text
 
 from lodestream.cli.call import Call, LodeCommand, pass_call
 from lodestream.cli.screen import print_json_rows
+from lodestream.clock import utc
 
 if TYPE_CHECKING:
     from lodestream.engine.changes import ChangedRow, ChangeStream
@@ -38,13 +39,13 @@ def changes(call: Call, table: str, since: str | None, limit: int) -> None:
 
     There is a hint, and `next` with --json, from where to go on: no change is left out or comes twice.
     """
-    from lodestream.engine import open_project
     from lodestream.engine.changes import read_changes, stream_changes
+    from lodestream.planning.project import open_project
 
     if limit == 0:
-        _show_all(call, stream_changes(open_project(call.config), table, since=since))
+        _show_all(call, stream_changes(open_project(call.config, tolerant=True), table, since=since))
         return
-    found = read_changes(open_project(call.config), table, since=since, limit=limit)
+    found = read_changes(open_project(call.config, tolerant=True), table, since=since, limit=limit)
     if not found.changes and not call.json:
         call.screen.note(f"no changes in {found.table}")
     call.screen.show(found, *map(change_line, found.changes))
@@ -66,6 +67,6 @@ def _show_all(call: Call, found: ChangeStream) -> None:
 
 
 def change_line(one: ChangedRow) -> Text:
-    values = "  ".join(f"{name}={value}" for name, value in one.row.items() if value is not None)
+    values = "  ".join(f"{name}={'null' if value is None else value}" for name, value in one.row.items())
     sign = "+" if one.weight > 0 else "-"
-    return Text(f"{one.at.astimezone():%H:%M:%S} {sign} {values}", style=_STYLES[1 if one.weight > 0 else -1])
+    return Text(f"{utc(one.at)} {sign} {values}", style=_STYLES[1 if one.weight > 0 else -1])

@@ -85,11 +85,12 @@ def dead() -> None:
 @pass_call
 def list_letters(call: Call, table: str | None, state: str | None, **filters: Any) -> None:
     """List dead letters by their reasons, the most frequent first, and where each came from. Needs no Java."""
-    from lodestream.engine import dead_letters, open_project
+    from lodestream.engine import dead_letters
+    from lodestream.planning.project import open_project
 
     choice = _choice((), filters)
     states = _states(state or ("all" if choice.batch is not None else None))
-    project = open_project(call.config)
+    project = open_project(call.config, tolerant=True)
     found = dead_letters(project, table, choice, states)
     if not any(one.total for one in found):
         call.screen.note(nothing_found(choice, dead_letters(project, table, Choice(limit=1), STATES)))
@@ -107,11 +108,12 @@ def list_letters(call: Call, table: str | None, state: str | None, **filters: An
 @pass_call
 def show(call: Call, table: str, letters: tuple[str, ...], state: str | None, **filters: Any) -> None:
     """Show dead letters whole: bytes, headers, every reason. An id may be shortened."""
-    from lodestream.engine import dead_letters, open_project
+    from lodestream.engine import dead_letters
+    from lodestream.planning.project import open_project
 
     choice = _choice(letters, filters)
     all_states = bool(letters) or choice.batch is not None
-    project = open_project(call.config)
+    project = open_project(call.config, tolerant=True)
     found = dead_letters(project, table, choice, _states(state or ("all" if all_states else None)), content=True)
     shown = [letter for one in found for letter in one.found]
     if not shown:
@@ -137,7 +139,8 @@ def replay(call: Call, table: str, letters: tuple[str, ...], dry_run: bool, **fi
 
     The others stay open, and the exit code is 4. Works beside a run; doing it twice adds nothing.
     """
-    from lodestream.engine import dead_letters, open_project, replay_dead
+    from lodestream.engine import dead_letters, replay_dead
+    from lodestream.planning.project import open_project
 
     choice, project = _choice(letters, filters), open_project(call.config)
     keep_library_logs(call.config, events_shown=False)
@@ -170,7 +173,8 @@ def discard(
     call: Call, table: str, letters: tuple[str, ...], everything: bool, note: str | None, **filters: Any
 ) -> None:
     """Close open letters without a replay. They stay readable."""
-    from lodestream.engine import discard_dead, open_project
+    from lodestream.engine import discard_dead
+    from lodestream.planning.project import open_project
 
     choice = _choice(letters, filters)
     if choice.everything and not everything:

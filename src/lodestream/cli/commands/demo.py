@@ -12,12 +12,13 @@ from rich.text import Text
 
 from lodestream.cli.call import Call, LodeCommand, pass_call
 from lodestream.cli.commands.run import show_failures
-from lodestream.cli.commands.status import status_table
+from lodestream.cli.commands.status import status_view
 from lodestream.cli.demo_screen import DemoScreen
 from lodestream.cli.event_line import event_line
 from lodestream.cli.library_logs import keep_library_logs
 from lodestream.cli.look_around import look_around
 from lodestream.cli.stop_signals import StopSignals
+from lodestream.observe import BatchPublished, only
 
 if TYPE_CHECKING:
     from lodestream.demo.memory import PeakMemory
@@ -67,7 +68,7 @@ def _once(call: Call, demo: Demo, memory: PeakMemory) -> int:
         demo.generator.wait()
     with StopSignals() as signals:
         signals.running = True
-        end = demo.run(once=True, on_event=lambda event: call.screen.note(event_line(event)), stop=signals.stop)
+        end = demo.run(once=True, listener=lambda event: call.screen.note(event_line(event)), stop=signals.stop)
     if signals.stop.is_set() and not end.exit_code:
         raise KeyboardInterrupt
     status = read_status(demo.project)
@@ -75,7 +76,7 @@ def _once(call: Call, demo: Demo, memory: PeakMemory) -> int:
     result = summary(status, sent, demo.seconds, memory.peak_mb, demo.project)
     if end.exit_code == 0:
         heading = Text(f"\n{sent:,} events, {demo.seconds.total:.1f} s, at most {memory.peak_mb:,} MB\n")
-        call.screen.show(result, heading, status_table(status), Text(), *look_around(demo.project, *_SHOWN))
+        call.screen.show(result, heading, status_view(status), Text(), *look_around(demo.project, *_SHOWN))
         return 0
     return show_failures(call, end)
 
@@ -87,7 +88,7 @@ def _live(call: Call, demo: Demo, memory: PeakMemory, rate: float) -> int:
         signals.running = True
         shown = DemoScreen(watch, memory, rate)
         with Live(shown, console=call.screen.out, refresh_per_second=4, redirect_stdout=False, redirect_stderr=False):
-            end = demo.run(once=False, on_event=watch.hear, stop=signals.stop)
+            end = demo.run(once=False, listener=only(watch.hear, BatchPublished), stop=signals.stop)
     for line in look_around(demo.project, *_SHOWN):
         call.screen.out.print(line)
     return show_failures(call, end) if end.exit_code else 0

@@ -11,7 +11,7 @@ import click
 
 from lodestream.cli.call import Call, LodeCommand, pass_call
 from lodestream.cli.event_line import event_line
-from lodestream.observe.events import Event, read_events
+from lodestream.observe import Event, read_events
 
 _FOLLOW_SECONDS = 0.5
 

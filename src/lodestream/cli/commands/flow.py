@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import click
@@ -9,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lodestream.cli.call import Call, LodeCommand, LodeGroup, pass_call
+from lodestream.cli.fitting import Fitted, plain_table
 
 if TYPE_CHECKING:
     from lodestream.engine.control import Word
@@ -27,10 +29,10 @@ def flow() -> None:
 def list_states(call: Call) -> None:
     """What each flow of the run is doing, asked of the run itself. Needs no Java."""
     from lodestream.engine.flow_control import list_flows
-    from lodestream.engine.project import open_project
+    from lodestream.planning.project import open_project
 
-    found = list_flows(open_project(call.config))
-    call.screen.show({"flows": found}, _table(found))
+    found = list_flows(open_project(call.config, tolerant=True))
+    call.screen.show({"flows": found}, flows_view(found))
 
 
 @flow.command(cls=LodeCommand, examples=("lode flow pause gold.daily_revenue",))
@@ -62,18 +64,25 @@ def restart(call: Call, table: str) -> None:
 
 def _tell(call: Call, word: Word, table: str) -> None:
     from lodestream.engine.flow_control import tell_flow
-    from lodestream.engine.project import open_project
+    from lodestream.planning.project import open_project
 
-    told = tell_flow(open_project(call.config), word, table)
+    told = tell_flow(open_project(call.config, tolerant=True), word, table)
     call.screen.show(told, Text(f"{told.table} {told.said}"))
 
 
-def _table(flows: list[FlowState]) -> Table:
-    shown = Table(box=None, pad_edge=False)
-    for name in ("table", "state", "batches", "rows", "why"):
+def flows_view(flows: list[FlowState]) -> Fitted:
+    reasons = {one.table: f"{one.error['name']}: {one.error['what']}" for one in flows if one.error}
+    return Fitted(_table(flows, reasons), [_table(flows), _table(flows, batches=False)], reasons)
+
+
+def _table(flows: list[FlowState], reasons: Mapping[str, str] | None = None, *, batches: bool = True) -> Table:
+    shown = plain_table()
+    for name in ("table", "state", *(["batches"] if batches else []), "rows"):
         shown.add_column(name, justify="right" if name in ("batches", "rows") else "left", overflow="fold")
+    if reasons:
+        shown.add_column("why", overflow="fold", ratio=1)
     for one in flows:
-        why = f"{one.error['name']}: {one.error['what']}" if one.error else ""
         state = Text(one.state, style=_STYLES.get(one.state, ""))
-        shown.add_row(one.table, state, f"{one.batches:,}", f"{one.rows:,}", why)
+        why = [reasons.get(one.table, "")] if reasons else []
+        shown.add_row(one.table, state, *([f"{one.batches:,}"] if batches else []), f"{one.rows:,}", *why)
     return shown

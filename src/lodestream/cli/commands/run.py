@@ -13,10 +13,12 @@ from lodestream.cli.failure import STOPPED, error_text
 from lodestream.cli.library_logs import keep_library_logs
 from lodestream.cli.screen import error_json, print_json, to_json
 from lodestream.cli.stop_signals import StopSignals
-from lodestream.observe.events import Event
+from lodestream.observe import Event
 
 if TYPE_CHECKING:
     from lodestream.engine import RunEnd
+    from lodestream.engine.runner import FlowEnd
+    from lodestream.engine.sinks import SinkEnd
 
 
 @click.command(
@@ -47,7 +49,8 @@ def run(
 
     While another run keeps one of the tables this one says so and exits with 5. `lode flow` speaks to a run.
     """
-    from lodestream.engine import open_project, run_pipeline
+    from lodestream.engine import run_pipeline
+    from lodestream.planning.project import open_project
 
     project = open_project(call.config)
     keep_library_logs(call.config, events_shown=not call.quiet)
@@ -65,16 +68,37 @@ def run(
             adopt=adopt,
             take_over=take_over,
             progress=call.screen.progress(),
-            on_event=tell,
+            listeners=(tell,),
             stop=signals.stop,
         )
-    lines = [
-        Text(f"{table}: {flow.reason}, {flow.batches:,} batches, {flow.rows:,} rows")
-        for table, flow in end.flows.items()
-    ]
-    code = end.exit_code or (STOPPED if signals.interrupted else 0)
-    call.screen.show({**to_json(end), "exit_code": code}, *lines, Text(f"run ended: {end.reason}"))
-    return code if call.json else show_failures(call, end) or code
+    lines = [Text(f"{table}: {_ended(flow)}") for table, flow in end.flows.items()]
+    lines += [Text(f"{name}: {_sink_ended(sink)}") for name, sink in end.sinks.items()]
+    code = exit_code(end, interrupted=signals.interrupted)
+    call.screen.show({**to_json(end), "exit_code": code}, *lines, Text(f"run ended: {ended_why(end, code)}"))
+    if not call.json:
+        show_failures(call, end)
+    return code
+
+
+def exit_code(end: RunEnd, *, interrupted: bool) -> int:
+    """Ctrl-C ended the run, whichever of its flows had stopped before: those are told, and `lode status` knows them."""
+    return STOPPED if interrupted else end.exit_code
+
+
+def ended_why(end: RunEnd, code: int) -> str:
+    stopped = [table for table, flow in end.flows.items() if flow.state == "stopped"]
+    return f"Ctrl-C; {', '.join(stopped)} had stopped on an error" if code == STOPPED and stopped else end.reason
+
+
+def _ended(flow: FlowEnd) -> str:
+    deleted = f", {flow.deleted:,} deleted" if flow.deleted else ""
+    batches, rows = ("batch" if flow.batches == 1 else "batches"), ("row" if flow.rows == 1 else "rows")
+    return f"{flow.reason}, {flow.batches:,} {batches}, {flow.rows:,} {rows}{deleted}"
+
+
+def _sink_ended(sink: SinkEnd) -> str:
+    said = "delivered" if sink.error is None else type(sink.error).__name__
+    return f"{said}, {sink.deliveries:,} {'delivery' if sink.deliveries == 1 else 'deliveries'}"
 
 
 def show_failures(call: Call, end: RunEnd) -> int:

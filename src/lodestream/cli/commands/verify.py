@@ -30,7 +30,8 @@ def verify(call: Call, tables: tuple[str, ...], sample: int | None, seed: int | 
     table differs from its query, 8 when one could not be verified, as when a snapshot it was made from has expired. A
     query that asks the clock or chance is not comparable, which is no failure.
     """
-    from lodestream.engine import open_project, verify_tables
+    from lodestream.engine import verify_tables
+    from lodestream.planning.project import open_project
     from lodestream.recovery.verify.result import exit_code
 
     if seed is not None and sample is None:

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 
-from lodestream.flows.flow import Batch
-from lodestream.tables.iceberg import IcebergStore
+from lodestream.flows.batch import Batch
 from lodestream.tables.lake import Lake
 from lodestream.tables.replace import replace_rows
 from lodestream.tables.reshape import overwrite_reshaped
 from lodestream.tables.snapshot import PARTS, Snapshot
+from lodestream.tables.store import TableStore
 
 if TYPE_CHECKING:
-    from lodestream.flows.gold.flow import GoldFlow
+    from lodestream.flows.gold.table import GoldTable
 
 DEFINITION = "definition"
 # The definition of a plan that Spark has refused: it is not tried again at each start.
@@ -28,67 +28,65 @@ TRIED = "tried"
 class GoldBatch(Batch):
     """Says which query its rows came from: rows of another one must not be added to."""
 
-    def __init__(self, flow: GoldFlow, read: int) -> None:
+    def __init__(self, gold: GoldTable, read: int) -> None:
         self.counts: Mapping[str, int] = {"in": read}
-        self._flow = flow
+        self._gold = gold
 
     def notes(self) -> Mapping[str, str]:
-        refused = {REFUSED: self._flow.refused} if self._flow.refused else {}
-        tried = {TRIED: "yes"} if self._flow.tried else {}
-        return {DEFINITION: self._flow.definition, PARTS: self._flow.parts, **refused, **tried}
+        refused = {REFUSED: self._gold.refused} if self._gold.refused else {}
+        tried = {TRIED: "yes"} if self._gold.tried else {}
+        return {DEFINITION: self._gold.definition, PARTS: self._gold.parts, **refused, **tried}
 
     def audit(self, snapshot: Snapshot) -> None:
-        if self._flow.promises is not None:
-            self.counts = {**self.counts, **self._flow.promises.hold(snapshot)}
+        if self._gold.promises is not None:
+            self.counts = {**self.counts, **self._gold.promises.hold(snapshot)}
 
 
 class OverwriteBatch(GoldBatch):
     """All rows of the table, replaced in one atomic step."""
 
-    def __init__(self, flow: GoldFlow, rows: DataFrame, read: int, *, rebuilt: bool = False) -> None:
-        super().__init__(flow, read)
+    def __init__(self, gold: GoldTable, rows: DataFrame, read: int, *, rebuilt: bool = False) -> None:
+        super().__init__(gold, read)
         self._rows = rows
         self._rebuilt = rebuilt
 
     def write(self, branch: str, properties: Mapping[str, str]) -> None:
-        write_all(self._flow.lake, self._rebuilt)(self._flow.name, self._rows, branch, properties)
+        write_all(self._gold.lake, self._rebuilt)(self._gold.name, self._rows, branch, properties)
 
 
 class NewRowsBatch(GoldBatch):
     """Rows that only come: nothing stored is touched."""
 
-    def __init__(self, flow: GoldFlow, rows: DataFrame, read: int) -> None:
-        super().__init__(flow, read)
+    def __init__(self, gold: GoldTable, rows: DataFrame, read: int) -> None:
+        super().__init__(gold, read)
         self._rows = rows
 
     def write(self, branch: str, properties: Mapping[str, str]) -> None:
-        self._flow.lake.append(self._flow.name, self._rows, branch, properties)
+        self._gold.lake.append(self._gold.name, self._rows, branch, properties)
 
 
 class ReplaceBatch(GoldBatch):
     """The rows of the touched keys, replaced; files without such a row stay as they are."""
 
     def __init__(
-        self, flow: GoldFlow, keys: Sequence[tuple[str, str]], touched: DataFrame, rows: DataFrame, read: int
+        self, gold: GoldTable, keys: Sequence[tuple[str, str]], touched: DataFrame, rows: DataFrame, read: int
     ) -> None:
-        super().__init__(flow, read)
+        super().__init__(gold, read)
         self._keys = tuple(keys)
         self._touched = touched
         self._rows = rows
 
     def write(self, branch: str, properties: Mapping[str, str]) -> None:
-        flow = self._flow
-        replace_rows(flow.lake, flow.name, self._keys, self._touched, self._rows, branch, properties)
-        commit_if_nothing_was(flow.writer.store, branch, properties)
+        gold = self._gold
+        replace_rows(gold.lake, gold.name, self._keys, self._touched, self._rows, branch, properties)
+        commit_if_nothing_was(gold.store, branch, properties)
 
 
 class UnchangedBatch(GoldBatch):
     """A change that touches no row of this table: only the positions move."""
 
     def write(self, branch: str, properties: Mapping[str, str]) -> None:
-        store = self._flow.writer.store
-        if isinstance(store, IcebergStore):
-            store.commit_empty(branch, properties)
+        self._gold.store.commit_empty(branch, properties)
 
     def audit(self, snapshot: Snapshot) -> None:
         return
@@ -99,10 +97,8 @@ def write_all(lake: Lake, rebuilt: bool) -> Callable[[str, DataFrame, str, Mappi
     return partial(overwrite_reshaped, lake) if rebuilt else lake.overwrite
 
 
-def commit_if_nothing_was(store: object, branch: str, properties: Mapping[str, str]) -> None:
+def commit_if_nothing_was(store: TableStore, branch: str, properties: Mapping[str, str]) -> None:
     """A merge that finds nothing to do may leave no snapshot, but the positions must move."""
-    if not isinstance(store, IcebergStore):
-        return
     before = store.ref(branch)
     store.refresh()
     after = store.ref(branch)

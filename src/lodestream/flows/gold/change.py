@@ -8,57 +8,58 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import col
 
-from lodestream.flows.flow import Batch, Span
+from lodestream.flows.batch import Batch, Span
 from lodestream.flows.gold.batches import NewRowsBatch, OverwriteBatch, ReplaceBatch, UnchangedBatch
 from lodestream.flows.gold.fold import folded, nested
 from lodestream.flows.gold.views import Inputs, Keys
+from lodestream.names import WEIGHT
 from lodestream.pipeline.gold.pieces import quoted
-from lodestream.pipeline.gold.plan import BOTH, DELTA, FOLDED, GOLD, STATE, WEIGHT, GoldPlan, feed_view
+from lodestream.pipeline.gold.plan import BOTH, DELTA, FOLDED, GOLD, STATE, GoldPlan, feed_view
 from lodestream.tables.aside import set_aside
 
 if TYPE_CHECKING:
-    from lodestream.flows.gold.flow import GoldFlow
+    from lodestream.flows.gold.table import GoldTable
 
 
-def pass_rows(flow: GoldFlow, plan: GoldPlan, inputs: Inputs, span: Span) -> Batch:
+def pass_rows(gold: GoldTable, plan: GoldPlan, inputs: Inputs, span: Span) -> Batch:
     """A row per row: what came is appended; what went is taken out, which needs the stored rows."""
-    delta = _delta(flow, plan, inputs)
-    if not flow.retracts(plan.stream):
-        return NewRowsBatch(flow, delta.drop(WEIGHT), span.rows)
+    delta = _delta(gold, plan, inputs)
+    if not gold.retracts(plan.stream):
+        return NewRowsBatch(gold, delta.drop(WEIGHT), span.rows)
     kept = set_aside(delta)
     if kept.where(col(WEIGHT) < 0).isEmpty():
-        return NewRowsBatch(flow, kept.drop(WEIGHT), span.rows)
-    if flow.stored_rows <= flow.small:
-        return OverwriteBatch(flow, folded(flow, plan, span), span.rows)
-    return _met(flow, plan, kept, span)
+        return NewRowsBatch(gold, kept.drop(WEIGHT), span.rows)
+    if gold.stored_rows <= gold.small:
+        return OverwriteBatch(gold, folded(gold, plan, span), span.rows)
+    return _met(gold, plan, kept, span)
 
 
-def change_groups(flow: GoldFlow, plan: GoldPlan, inputs: Inputs, span: Span) -> Batch:
+def change_groups(gold: GoldTable, plan: GoldPlan, inputs: Inputs, span: Span) -> Batch:
     """The touched groups of a large table, each with the change added to what it holds."""
-    return _met(flow, plan, set_aside(_delta(flow, plan, inputs)), span)
+    return _met(gold, plan, set_aside(_delta(gold, plan, inputs)), span)
 
 
-def _delta(flow: GoldFlow, plan: GoldPlan, inputs: Inputs) -> DataFrame:
+def _delta(gold: GoldTable, plan: GoldPlan, inputs: Inputs) -> DataFrame:
     for name in plan.inputs:
         if name == plan.stream:
             inputs.changes(name).createOrReplaceTempView(feed_view(name))
         else:
             inputs.show_now(name)
-    return flow.lake.spark.sql(plan.delta_sql or "")
+    return gold.lake.spark.sql(plan.delta_sql or "")
 
 
-def _met(flow: GoldFlow, plan: GoldPlan, delta: DataFrame, span: Span) -> Batch:
-    spark = flow.lake.spark
+def _met(gold: GoldTable, plan: GoldPlan, delta: DataFrame, span: Span) -> Batch:
+    spark = gold.lake.spark
     delta.createOrReplaceTempView(DELTA)
     names = [key for key, _ in plan.stored_keys]
     keys = Keys(delta.select(*[col(quoted(name)) for name in names]).distinct())
     if keys.none:
-        return UnchangedBatch(flow, span.rows)
-    stored = flow.lake.whole(flow.name)
+        return UnchangedBatch(gold, span.rows)
+    stored = gold.lake.whole(gold.name)
     plain = [(column.strip("`"), key) for key, column in plan.stored_keys if column.strip("`") in stored.columns]
     only = keys.condition(plain)
     (stored if only is None else stored.where(only)).createOrReplaceTempView(GOLD)
     same = " AND ".join(f"_lode_s.{quoted(name)} <=> {DELTA}.{quoted(name)}" for name in names)
     met = f"SELECT _lode_s.* FROM ({plan.unpack_sql}) AS _lode_s LEFT SEMI JOIN {DELTA} ON {same}"
     steps = ((STATE, met), (BOTH, plan.both_sql), (FOLDED, plan.fold_sql))
-    return ReplaceBatch(flow, plan.stored_keys, keys.rows, spark.sql(nested(steps, plan.store_sql)), span.rows)
+    return ReplaceBatch(gold, plan.stored_keys, keys.rows, spark.sql(nested(steps, plan.store_sql)), span.rows)

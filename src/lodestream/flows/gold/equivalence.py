@@ -7,14 +7,12 @@ carried out once on a few rows, with rows that come and go, and its result compa
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from pyarrow import ArrowException
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import IntegerType, StructField, StructType
@@ -22,6 +20,7 @@ from pyspark.sql.types import IntegerType, StructField, StructType
 from lodestream.flows.gold.fold import nested
 from lodestream.flows.gold.specimens import Specimens, rows_as_frame
 from lodestream.flows.tuning import SMALL_BATCHES
+from lodestream.names import STATE_COLUMN, WEIGHT
 from lodestream.pipeline.gold.pieces import quoted
 from lodestream.pipeline.gold.plan import (
     BOTH,
@@ -30,22 +29,20 @@ from lodestream.pipeline.gold.plan import (
     GOLD,
     KEYS,
     STATE,
-    STATE_COLUMN,
-    WEIGHT,
     GoldPlan,
     feed_view,
     now_view,
 )
+from lodestream.tables.stored import as_stored, in_stored_types
 
-log = logging.getLogger(__name__)
-
-# What is tried, in this order: values of the query, then texts that are numbers, then nothing but nulls and few values.
-_MANNERS = ("rich", "digits", "tame")
+# What is tried, in this order, until rows pass through the query: values of the query itself, with and without numbers
+# that are none; texts that are numbers; few values; texts that are dates; numbers far from those of the query.
+MANNERS = ("odd", "rich", "digits", "tame", "dates", "large")
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`reason` is None when the plan may be used; `tried` says on how many generated inputs it held."""
+    """`reason` is None when the plan may be used; `tried` says on how many generated inputs it was carried out."""
 
     reason: str | None
     tried: int = 0
@@ -55,34 +52,37 @@ def judge(spark: SparkSession, plan: GoldPlan, query: str, shapes: Mapping[str, 
     """Compare the plan with the query (the user's own text over the `now` views) on generated rows."""
     if plan.strategy == "full":
         return Verdict(None)
+    emptied, refusal = None, ""
     with _quick(spark):
-        for manner in _MANNERS:
+        for manner in MANNERS:
             try:
-                world = _World(spark, plan, query, Specimens(shapes, query, manner))
-                world.show(after=True)
-            except (PySparkException, ArrowException, TypeError, ValueError) as error:
-                log.info("plan.untried why=%r", str(error).splitlines()[0])
-                return Verdict(None)  # a type that no rows can be made of
-            try:
-                fresh = world.fresh()
-            except PySparkException:
-                continue  # the query itself refuses such rows: others may do
-            if world.empty and manner != _MANNERS[-1]:
-                continue  # nothing passes its filters
-            return Verdict(world.difference(fresh) or _with_lookups(spark, plan, query, world.specimens), 1)
-    return Verdict(None)
+                trial = _tried(spark, plan, query, Specimens(shapes, query, manner))
+            except (PySparkException, ValueError, OverflowError) as error:
+                # The query itself refuses such rows, or gives dates that Python has no value for: others may do.
+                refusal = str(error).splitlines()[0]
+                continue
+            if not trial.empty:
+                return Verdict(trial.difference, 1)
+            emptied = emptied or trial
+    if emptied is not None:  # nothing passes its filters
+        return Verdict(emptied.difference, 1)
+    return Verdict(f"it could not be tried: the query refuses every kind of generated rows ({refusal})")
 
 
-def _with_lookups(spark: SparkSession, plan: GoldPlan, query: str, specimens: Specimens) -> str | None:
-    """The same once more with changed lookups, which take another way through the plan."""
-    if "affected" not in plan.on_lookup_change.values():
-        return None
-    world = _World(spark, plan, query, specimens, lookups=True)
-    world.show(after=True)
-    try:
-        return world.difference(world.fresh())
-    except PySparkException:
-        return None  # the query refuses these rows
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    difference: str | None
+    empty: bool
+
+
+def _tried(spark: SparkSession, plan: GoldPlan, query: str, specimens: Specimens) -> _Trial:
+    """Raises what Spark says when the query itself cannot be computed on these rows."""
+    world = _World(spark, plan, query, specimens)
+    difference = world.difference()
+    if difference is None and "affected" in plan.on_lookup_change.values():
+        # Once more with changed lookups, which take another way through the plan.
+        difference = _World(spark, plan, query, specimens, lookups=True).difference()
+    return _Trial(difference, world.empty)
 
 
 @contextmanager
@@ -110,41 +110,53 @@ class _World:
         self._query = query
         followed = {None, "affected"} if lookups else {None}
         self._changed = [name for name in plan.inputs if plan.on_lookup_change.get(name) in followed]
-        self._held: Rows = Counter()
-
-    def fresh(self) -> DataFrame:
-        """The query over the inputs as they are; raises when it cannot be computed."""
-        found = self._spark.sql(self._query)
-        self._held = _counted(found)
-        return found
+        self._held: list[Values] = []
 
     @property
     def empty(self) -> bool:
         return not self._held
 
-    def difference(self, fresh: DataFrame) -> str | None:
+    def difference(self) -> str | None:
+        self.show(after=True)
+        fresh = self._spark.sql(self._query)
+        self._held = _plain_rows(fresh)
         try:
             kept = self._kept()
             wanted, given = _columns(fresh), _columns(kept)
             if wanted != given:
                 return f"its columns would be {_listed(given)}, the query's are {_listed(wanted)}"
-            rows = _counted(kept)
+            rows = _plain_rows(kept)
         except PySparkException as error:
             return f"Spark refuses the statement that follows changes: {str(error).splitlines()[0]}"
-        if rows != self._held and self._settled():
-            lost, invented = self._held - rows, rows - self._held
-            return f"on generated rows it kept {_sample(invented)} where the query gives {_sample(lost)}"
-        return None
+        if Counter(rows) == Counter(self._held):
+            return None
+        decided = self._decided(fresh.columns)
+        one, other = _projected(rows, decided), _projected(self._held, decided)
+        if one == other:
+            return None
+        return f"on generated rows it kept {_sample(one - other)} where the query gives {_sample(other - one)}"
 
-    def _settled(self) -> bool:
-        """Whether the rows alone decide the answer: `first(x)` and ties depend on their order as well."""
-        self.show(after=True, backwards=True)
-        return _counted(self._spark.sql(self._query)) == self._held
+    def _decided(self, columns: Sequence[str]) -> list[int]:
+        """The columns that the rows alone decide: `first(x)` and ties depend on their order as well.
 
-    def show(self, *, after: bool, backwards: bool = False) -> None:
+        One that comes out differently beside those before it, when the rows come in another order, is none of them.
+        """
+        others: list[list[Values]] = []
+        for order in ("backwards", "mixed"):
+            self.show(after=True, order=order)
+            others.append(_plain_rows(self._spark.sql(self._query)))
+        decided: list[int] = []
+        keys = {*self._plan.keys, *self._plan.affected_keys}
+        for number in sorted(range(len(columns)), key=lambda n: columns[n] not in keys):
+            some = [*decided, number]
+            if all(_projected(other, some) == _projected(self._held, some) for other in others):
+                decided = some
+        return sorted(decided)
+
+    def show(self, *, after: bool, order: str = "") -> None:
         for name in self._plan.inputs:
             rows = self.specimens.after[name] if after and name in self._changed else self.specimens.before[name]
-            rows = rows[::-1] if backwards else rows
+            rows = rows[::-1] if order == "backwards" else [*rows[1::2], *rows[::2]] if order == "mixed" else rows
             schema = self.specimens.shapes[name]
             rows_as_frame(self._spark, rows, schema).createOrReplaceTempView(now_view(name))
             weighted = self.specimens.changes[name] if name in self._changed else []
@@ -154,7 +166,7 @@ class _World:
     def _kept(self) -> DataFrame:
         plan, spark = self._plan, self._spark
         self.show(after=False)
-        spark.sql(plan.full_sql).createOrReplaceTempView(GOLD)
+        in_stored_types(spark.sql(plan.full_sql)).createOrReplaceTempView(GOLD)
         self.show(after=True)
         lookups = [name for name in self._changed if name in plan.on_lookup_change]
         if plan.strategy == "affected" or lookups:
@@ -176,15 +188,20 @@ class _World:
         return self._spark.sql(f"WITH {FOLDED} AS ({self._plan.unpack_sql}) {self._plan.present_sql}")
 
 
-Rows = Counter[str]
+# A row as the texts of its values.
+Values = tuple[str, ...]
 
 
 def _columns(frame: DataFrame) -> list[tuple[str, str]]:
-    return [(field.name, field.dataType.simpleString()) for field in frame.schema]
+    return [(field.name, as_stored(field.dataType).simpleString()) for field in frame.schema]
 
 
-def _counted(frame: DataFrame) -> Rows:
-    return Counter(repr([_plain(value) for value in row]) for row in frame.collect())
+def _plain_rows(frame: DataFrame) -> list[Values]:
+    return [tuple(repr(_plain(value)) for value in row) for row in frame.collect()]
+
+
+def _projected(rows: Iterable[Values], columns: Sequence[int]) -> Counter[Values]:
+    return Counter(tuple(row[n] for n in columns) for row in rows)
 
 
 def _plain(value: Any) -> Any:
@@ -202,5 +219,5 @@ def _listed(columns: Sequence[tuple[str, str]]) -> str:
     return ", ".join(f"{name} {kind}" for name, kind in columns)
 
 
-def _sample(rows: Rows) -> str:
-    return ", ".join(list(rows)[:2]) or "nothing"
+def _sample(rows: Iterable[Values]) -> str:
+    return ", ".join(f"[{', '.join(row)}]" for row in list(rows)[:2]) or "nothing"

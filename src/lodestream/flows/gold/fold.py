@@ -8,25 +8,25 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 
-from lodestream.flows.flow import Span
+from lodestream.flows.batch import Span
 from lodestream.flows.tuning import SMALL
 from lodestream.pipeline.gold.plan import BOTH, DELTA, FOLDED, GOLD, STATE, GoldPlan, feed_view, now_view
 from lodestream.sources.table import TableInput
 
 if TYPE_CHECKING:
-    from lodestream.flows.gold.flow import GoldFlow
+    from lodestream.flows.gold.table import GoldTable
 
 
-def folded(flow: GoldFlow, plan: GoldPlan, span: Span) -> DataFrame:
-    groups = span.rows + flow.stored_rows
+def folded(gold: GoldTable, plan: GoldPlan, span: Span) -> DataFrame:
+    groups = span.rows + gold.stored_rows
     steps = (
-        (GOLD, f"SELECT {_narrow(groups)} * FROM {flow.lake.identifier(flow.name)}"),
+        (GOLD, f"SELECT {_narrow(groups)} * FROM {gold.lake.identifier(gold.name)}"),
         (STATE, plan.unpack_sql),
-        (DELTA, _delta(plan, flow.tables, span)),
+        (DELTA, _delta(plan, gold.tables, span)),
         (BOTH, f"SELECT {_narrow(groups)} * FROM ({plan.both_sql})"),
         (FOLDED, plan.fold_sql),
     )
-    return flow.lake.spark.sql(nested(steps, plan.store_sql))
+    return gold.lake.spark.sql(nested(steps, plan.store_sql))
 
 
 def nested(steps: Iterable[tuple[str, str | None]], last: str | None) -> str:

@@ -10,16 +10,16 @@ from pyspark.sql import DataFrame
 from pyspark.sql.functions import col
 
 from lodestream.errors import DeclarationError
-from lodestream.flows.flow import Batch, Span
+from lodestream.flows.batch import Batch, Span
+from lodestream.flows.code.usercode import transform
 from lodestream.flows.gold.batches import UnchangedBatch
 from lodestream.flows.gold.keys import replaced
 from lodestream.flows.gold.views import Inputs, Keys
-from lodestream.flows.usercode import transform
 from lodestream.pipeline import Table
 from lodestream.pipeline.gold.pieces import quoted
 
 if TYPE_CHECKING:
-    from lodestream.flows.gold.flow import GoldFlow
+    from lodestream.flows.gold.table import GoldTable
 
 
 def declared_keys(table: Table, shapes: Mapping[str, DataFrame], lookups: Collection[str]) -> tuple[str, ...]:
@@ -36,16 +36,16 @@ def declared_keys(table: Table, shapes: Mapping[str, DataFrame], lookups: Collec
     return () if without else table.keys
 
 
-def recompute_declared(flow: GoldFlow, inputs: Inputs, span: Span) -> Batch:
-    names = list(flow.keys)
-    changed = [inputs.changes(name).select(*names) for name in inputs.changed]
+def recompute_declared(gold: GoldTable, inputs: Inputs, span: Span) -> Batch:
+    names = list(gold.keys)
+    changed = [inputs.changes(name).select(*map(quoted, names)) for name in inputs.changed]
     keys = Keys(reduce(DataFrame.unionAll, changed).distinct())
     if keys.none:
-        return UnchangedBatch(flow, span.rows)
-    frames = {one.table.name: _narrowed(inputs, one.table.name, one.lookup, keys, names) for one in flow.inputs}
-    made = transform(flow.lake.spark, flow.table, frames)
+        return UnchangedBatch(gold, span.rows)
+    frames = {one.table.name: _narrowed(inputs, one.table.name, one.lookup, keys, names) for one in gold.inputs}
+    made = transform(gold.lake.spark, gold.table, frames)
     rows = _with_keys(made, keys, names)
-    return replaced(flow, [(name, quoted(name)) for name in names], keys, rows, span)
+    return replaced(gold, [(name, quoted(name)) for name in names], keys, rows, span)
 
 
 def _narrowed(inputs: Inputs, name: str, lookup: bool, keys: Keys, names: list[str]) -> DataFrame:
@@ -57,8 +57,8 @@ def _narrowed(inputs: Inputs, name: str, lookup: bool, keys: Keys, names: list[s
 
 
 def _with_keys(rows: DataFrame, keys: Keys, names: list[str]) -> DataFrame:
-    touched = keys.rows.select(*[col(f"`{name}`").alias(f"_lode_k{n}") for n, name in enumerate(names)])
-    same = [rows[name].eqNullSafe(touched[f"_lode_k{n}"]) for n, name in enumerate(names)]
+    touched = keys.rows.select(*[col(quoted(name)).alias(f"_lode_k{n}") for n, name in enumerate(names)])
+    same = [rows[quoted(name)].eqNullSafe(touched[f"_lode_k{n}"]) for n, name in enumerate(names)]
     return rows.join(touched, same, "left_semi")
 
 

@@ -13,8 +13,9 @@ from lodestream.contracts import Contract, Violation
 from lodestream.contracts.violations import Violation as Condition
 from lodestream.contracts.violations import taken
 from lodestream.errors import ContractViolation, DeclarationError
+from lodestream.names import STATE_COLUMN
 from lodestream.pipeline import Table
-from lodestream.pipeline.gold.plan import STATE_COLUMN, GoldPlan
+from lodestream.pipeline.gold.plan import GoldPlan
 from lodestream.tables.lake import Lake
 from lodestream.tables.snapshot import Snapshot
 

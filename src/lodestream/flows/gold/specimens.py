@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import col, lit
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
@@ -33,12 +34,16 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from lodestream.pipeline.gold.pieces import quoted
+
 Row = tuple[Any, ...]
 _ROWS, _MOVING = 40, 24
 _DAY = datetime(2024, 1, 1)
 _TEXT = re.compile(r"'((?:[^'\\]|\\.|'')*)'|\"((?:[^\"\\]|\\.)*)\"")
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.])")
 _MOST_LITERALS = 12
+_FLOATS = {"rich": [-1.5, 0.0, -0.0, 1.0, 2.0, 2.5, 10.0], "digits": [0.0, -0.0, 1.0, 2.5]}
+_NO_NUMBERS = (float("nan"), float("inf"), float("-inf"))
 
 
 class Specimens:
@@ -47,7 +52,9 @@ class Specimens:
     def __init__(self, shapes: Mapping[str, StructType], query: str, manner: str) -> None:
         self.shapes = shapes
         self._chance = random.Random(manner)  # noqa: S311 (test rows, no secret)
-        self._manner = manner
+        # Numbers that are none, beside rich values: a query that refuses them is tried without.
+        self._odd = manner == "odd"
+        self._manner = "rich" if self._odd else manner
         self._alone = False
         self._texts = [_unescaped(found) for found in _literals(_TEXT, query)]
         self._numbers = [Decimal(found) for found in _literals(_NUMBER, query) if len(found) < 10]
@@ -63,6 +70,8 @@ class Specimens:
         going = [self._like(self._chance.choice(rows), shape) for _ in range(_MOVING)]
         coming = [self._like(self._chance.choice([*rows, *going]), shape) for _ in range(_MOVING)]
         going, coming = self._marked(going, shape), self._marked(coming, shape)
+        if self._odd:
+            rows, going, coming = _signed(rows, 0.0), _signed(going, -0.0), _signed(coming, -0.0)
         self.before[name] = [*rows, *going]
         self.after[name] = [*rows, *coming]
         self.changes[name] = [(*row, -1) for row in going] + [(*row, 1) for row in coming]
@@ -86,11 +95,7 @@ class Specimens:
 
     def _field(self, field: StructField) -> Any:
         value = self._value(field.dataType)
-        if value is None and not field.nullable:
-            value = self._value(field.dataType, alone=True)
-            if value is None:
-                raise ValueError(f"no value of type {field.dataType.simpleString()} can be made up")
-        return value
+        return self._value(field.dataType, alone=True) if value is None and not field.nullable else value
 
     def _value(self, kind: DataType, *, alone: bool = False) -> Any:
         self._alone = alone
@@ -108,10 +113,12 @@ class Specimens:
     def _whole(self, kind: DataType) -> int:
         most = 127 if isinstance(kind, ByteType) else 30_000 if isinstance(kind, ShortType) else 2**31 - 1
         asked = [int(n) + step for n in self._numbers for step in (-1, 0, 1) if n == int(n) and n < most]
+        if self._manner == "large":
+            return self._chance.randrange(101, 105 if not self._rare() else 127)
         if self._rare():
             return self._chance.randrange(4, 90)
         few = [1, 2, 3] if self._manner != "rich" else [-1, 0, 1, 1, 2, 2, 3, 7]
-        return self._chance.choice(few if self._manner == "tame" else few * 3 + asked)
+        return self._chance.choice(few if self._manner in ("tame", "dates") else few * 3 + asked)
 
     def _decimal(self, kind: DataType) -> Decimal | None:
         precision, scale = (kind.precision, kind.scale) if isinstance(kind, DecimalType) else (10, 2)
@@ -120,18 +127,28 @@ class Specimens:
         value = self._chance.choice([Decimal(n) for n in (1, 2, 3)] * 2 + [Decimal("2.5"), Decimal("7.25"), *asked])
         if self._rare():
             value = Decimal(self._chance.randrange(400, 9000)) / 100
+        if self._manner == "large" and precision - scale > 2:
+            value = Decimal(self._chance.randrange(101, 127 if self._alone else 105))
         if self._manner == "rich" and self._chance.random() < 0.2:
             value = -value
         value = value.quantize(unit)
         return value if len(value.as_tuple().digits) <= precision else None
 
     def _float(self, kind: DataType) -> float:
+        if self._manner == "large":
+            return float(self._chance.randrange(101, 127 if self._alone else 105))
         if self._rare():
             return self._chance.randrange(400, 9000) / 100
-        few = [1.0, 2.0, 2.5] if self._manner != "rich" else [-1.5, 0.0, 1.0, 2.0, 2.5, 10.0]
+        if self._odd and self._chance.random() < 0.03:
+            return self._chance.choice(_NO_NUMBERS)
+        few = _FLOATS.get(self._manner, [1.0, 2.0, 2.5])
         return float(self._chance.choice([*few, *(float(n) for n in self._numbers if self._manner == "rich")]))
 
     def _text(self, kind: DataType) -> str:
+        if self._manner == "dates":
+            return f"2024-01-{self._chance.randrange(1, 29 if self._rare() else 4):02d}"
+        if self._manner == "large":
+            return str(self._chance.randrange(101, 127 if self._rare() else 105))
         if self._rare():
             number = self._chance.randrange(11, 99)
             return str(number) if self._manner == "digits" else f"Only {number}"
@@ -171,13 +188,42 @@ _MAKERS: dict[Any, Callable[[Specimens, DataType], Any]] = {
 }
 
 
+def _signed(rows: list[Row], zero: float) -> list[Row]:
+    """What changes has zeros of another sign than what stays: they are equal, and no group of zeros changes whole."""
+    return [tuple(zero if isinstance(one, float) and one == 0 else one for one in row) for row in rows]
+
+
 def rows_as_frame(spark: SparkSession, rows: list[Row], schema: StructType) -> DataFrame:
-    """Rows by way of Arrow: no Python worker has to start, and no local time zone bends a moment."""
-    optional = StructType([StructField(field.name, field.dataType) for field in schema])
-    arrow = to_arrow_schema(optional)
-    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
-    arrays = [pa.array(list(values), type=field.type) for values, field in zip(columns, arrow, strict=True)]
-    return spark.createDataFrame(pa.Table.from_arrays(arrays, schema=arrow), optional)
+    """Rows by way of Arrow: no Python worker has to start, and no local time zone bends a moment.
+
+    A column of a type that no values can be made up for is null.
+    """
+    fields = [StructField(field.name, field.dataType) for field in schema]
+    places = [place for place, field in enumerate(fields) if _makeable(field.dataType)]
+    made = StructType([fields[place] for place in places])
+    arrow = to_arrow_schema(made)
+    arrays = [
+        pa.array([row[place] for row in rows], type=field.type) for place, field in zip(places, arrow, strict=True)
+    ]
+    frame = spark.createDataFrame(pa.Table.from_arrays(arrays, schema=arrow), made)
+    if len(places) == len(fields):
+        return frame
+    return frame.select(
+        *[
+            col(quoted(field.name)) if place in places else lit(None).cast(field.dataType).alias(field.name)
+            for place, field in enumerate(fields)
+        ]
+    )
+
+
+def _makeable(kind: DataType) -> bool:
+    if isinstance(kind, ArrayType):
+        return _makeable(kind.elementType)
+    if isinstance(kind, MapType):
+        return _makeable(kind.keyType) and _makeable(kind.valueType)
+    if isinstance(kind, StructType):
+        return all(_makeable(field.dataType) for field in kind)
+    return any(isinstance(kind, known) for known in _MAKERS)
 
 
 def _literals(pattern: re.Pattern[str], text: str) -> list[str]:

@@ -7,27 +7,25 @@ leaves a state that nobody refers to, never a Gold table that counts rows twice.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from lodestream.errors import CatalogUnavailable
-from lodestream.flows.flow import Span
+from lodestream.flows.batch import Span
+from lodestream.flows.columns.shape import ddl_of
 from lodestream.flows.gold.batches import GoldBatch, write_all
 from lodestream.flows.gold.fold import nested
-from lodestream.flows.shape import ddl_of
+from lodestream.names import STATES
 from lodestream.pipeline.gold.plan import BOTH, DELTA, FOLDED, GOLD, STATE, GoldPlan
 from lodestream.tables.lake import Lake
-from lodestream.tables.publish import Moved, Writer
+from lodestream.tables.publish import Writer, until_published
 from lodestream.tables.snapshot import Stamp
 
 if TYPE_CHECKING:
-    from lodestream.flows.gold.flow import GoldFlow
+    from lodestream.flows.gold.table import GoldTable
 
-SUFFIX = "__state"
 MADE_FROM = "state"
 
 
@@ -35,7 +33,7 @@ class StateTable:
     """The groups of one Gold table, hidden ones included."""
 
     def __init__(self, lake: Lake, table: str, run: str) -> None:
-        self.name = table + SUFFIX
+        self.name = table + STATES
         self._lake = lake
         self._run = run
         self._writer: Writer | None = None
@@ -54,11 +52,12 @@ class StateTable:
         """Commit a whole state and give the snapshot that holds it."""
         writer = self._open(rows.schema)
         write = write_all(self._lake, rebuilt)
-        for _ in range(5):
-            with suppress(Moved):
-                staged = writer.stage(writer.begin(), stamp, partial(write, self.name, rows))
-                return writer.publish(staged).id
-        raise CatalogUnavailable(f"{self.name} keeps moving", why="it was changed five times in a row")
+
+        def attempt() -> int:
+            staged = writer.stage(writer.begin(), stamp, partial(write, self.name, rows))
+            return writer.publish(staged).id
+
+        return until_published(self.name, attempt, most=5, why="it was changed five times in a row")
 
     def _open(self, schema: StructType) -> Writer:
         if self._writer is None:
@@ -70,15 +69,15 @@ class StateTable:
 class StateBatch(GoldBatch):
     """The new state, and the rows of the table that it shows."""
 
-    def __init__(self, flow: GoldFlow, plan: GoldPlan, state: DataFrame, span: Span, *, rebuilt: bool = False) -> None:
-        super().__init__(flow, span.rows)
+    def __init__(self, gold: GoldTable, plan: GoldPlan, state: DataFrame, span: Span, *, rebuilt: bool = False) -> None:
+        super().__init__(gold, span.rows)
         self._rebuilt = rebuilt
         self._plan = plan
         self._state = state
         self._snapshot: int | None = None
 
     def companions(self, stamp: Stamp, place: str) -> None:
-        self._snapshot = self._flow.state.put(self._state, stamp, rebuilt=self._rebuilt)
+        self._snapshot = self._gold.state.put(self._state, stamp, rebuilt=self._rebuilt)
 
     def notes(self) -> Mapping[str, str]:
         return {**super().notes(), MADE_FROM: str(self._snapshot)}
@@ -86,18 +85,18 @@ class StateBatch(GoldBatch):
     def write(self, branch: str, properties: Mapping[str, str]) -> None:
         if self._snapshot is None:
             raise RuntimeError("the state is committed before the table")
-        flow = self._flow
-        shown = show_state(flow, self._plan, flow.state.rows(self._snapshot))
-        write_all(flow.lake, self._rebuilt)(flow.name, shown, branch, properties)
+        gold = self._gold
+        shown = show_state(gold, self._plan, gold.state.rows(self._snapshot))
+        write_all(gold.lake, self._rebuilt)(gold.name, shown, branch, properties)
 
 
-def show_state(flow: GoldFlow, plan: GoldPlan, state: DataFrame) -> DataFrame:
+def show_state(gold: GoldTable, plan: GoldPlan, state: DataFrame) -> DataFrame:
     state.createOrReplaceTempView(GOLD)
-    return flow.lake.spark.sql(f"WITH {FOLDED} AS ({plan.unpack_sql}) {plan.present_sql}")
+    return gold.lake.spark.sql(f"WITH {FOLDED} AS ({plan.unpack_sql}) {plan.present_sql}")
 
 
-def changed_state(flow: GoldFlow, plan: GoldPlan, state: DataFrame) -> DataFrame:
+def changed_state(gold: GoldTable, plan: GoldPlan, state: DataFrame) -> DataFrame:
     """The stored groups plus the delta; the feed and lookup views are there already."""
     state.createOrReplaceTempView(GOLD)
     steps = ((STATE, plan.unpack_sql), (DELTA, plan.delta_sql), (BOTH, plan.both_sql), (FOLDED, plan.fold_sql))
-    return flow.lake.spark.sql(nested(steps, plan.store_sql))
+    return gold.lake.spark.sql(nested(steps, plan.store_sql))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql.functions import col, lit
@@ -17,12 +18,14 @@ from pyspark.sql.types import (
     StringType,
 )
 
-from lodestream.flows.flow import Span
+from lodestream.flows.batch import Span
 from lodestream.flows.tuning import SMALL
+from lodestream.names import WEIGHT
 from lodestream.pipeline.gold.pieces import quoted
-from lodestream.pipeline.gold.plan import WEIGHT, feed_view, now_view
+from lodestream.pipeline.gold.plan import feed_view, now_view
 from lodestream.sources.table import TableInput
 from lodestream.tables.aside import set_aside
+from lodestream.tables.find import same_again
 
 # Values of these types survive the way through Python unchanged, so a filter on them loses no row.
 _EXACT = (ByteType, ShortType, IntegerType, LongType, StringType, DateType, DecimalType)
@@ -73,31 +76,35 @@ class Keys:
 
     def __init__(self, rows: DataFrame) -> None:
         self.rows = set_aside(rows)
-        self._sample: list[Row] = self.rows.limit(_MOST_KEYS + 1).collect()
+        self._sample: list[Row] | None = None
+        with suppress(ValueError, OverflowError):  # a date that Python has no value for
+            self._sample = self.rows.limit(_MOST_KEYS + 1).collect()
 
     @property
     def none(self) -> bool:
-        return not self._sample
+        return self.rows.isEmpty() if self._sample is None else not self._sample
 
     def condition(self, pairs: Iterable[tuple[str, str]]) -> Column | None:
         """A filter that lets every row with a touched key through, so that files without one are skipped.
 
         `pairs` are (column to filter, key column).
         """
-        if len(self._sample) > _MOST_KEYS:
+        if self._sample is None or len(self._sample) > _MOST_KEYS:
             return None
         found: Column | None = None
         for column, key in pairs:
-            one = self._among(column, key)
+            one = self._among(self._sample, column, key)
             if one is not None:
                 found = one if found is None else found & one
         return found
 
-    def _among(self, column: str, key: str) -> Column | None:
+    def _among(self, sample: Sequence[Row], column: str, key: str) -> Column | None:
         if not _exact(self.rows.schema[key].dataType):
             return None
-        values = {row[key] for row in self._sample}
+        values = {row[key] for row in sample}
         known = sorted(value for value in values if value is not None)
+        if not same_again(known):
+            return None
         target = col(quoted(column))
         if not known:
             return target.isNull()

@@ -10,11 +10,13 @@ from pyspark.sql.functions import coalesce, col, lead, lit, row_number, struct, 
 from pyspark.sql.functions import min as least
 
 from lodestream.contracts.quoting import name as quoted
-from lodestream.flows.keyed.history_rows import CURRENT, FROM, TO
+from lodestream.names import IS_CURRENT as CURRENT
+from lodestream.names import VALID_FROM as FROM
+from lodestream.names import VALID_TO as TO
 
 MOMENTS = ("date", "timestamp", "timestamp_ntz")
-_OLD, _NEW = "_old", "_new"
-_BEGINS, _FIRST = "_begins", "_first"
+_OLD, _NEW = "_lode_x_old", "_lode_x_new"
+_BEGINS, _FIRST = "_lode_x_begins", "_lode_x_first"
 
 
 def history_ddl(moment: str = "timestamp") -> str:
@@ -31,13 +33,13 @@ def as_loaded(file: DataFrame, stored: DataFrame | None, keys: Sequence[str], lo
         return file.select(*map(quoted, own), *_span(lit(None), lit(None), lit(True)))
     held = stored.where(col(CURRENT)).select(struct(*map(quoted, stored.columns)).alias(_OLD))
     came = file.select(struct(*map(quoted, own)).alias(_NEW))
-    both = held.join(came, _matches(keys), "full_outer").withColumn("_same", _same(own))
+    both = held.join(came, _matches(keys), "full_outer").withColumn("_lode_x_same", _same(own))
     moment = lit(loaded).cast("timestamp")
     kept = both.where(col(_OLD).isNotNull()).select(
         *[col(f"{_OLD}.{quoted(name)}").alias(name) for name in own],
-        *_span(col(f"{_OLD}.{FROM}"), when(~col("_same"), moment), col("_same")),
+        *_span(col(f"{_OLD}.{FROM}"), when(~col("_lode_x_same"), moment), col("_lode_x_same")),
     )
-    new = both.where(col(_NEW).isNotNull() & ~col("_same")).select(
+    new = both.where(col(_NEW).isNotNull() & ~col("_lode_x_same")).select(
         *[col(f"{_NEW}.{quoted(name)}").alias(name) for name in own], *_span(moment, lit(None), lit(True))
     )
     return stored.where(~col(CURRENT)).unionByName(kept).unionByName(new)

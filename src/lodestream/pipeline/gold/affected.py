@@ -64,7 +64,7 @@ def affected_plan(query: Query) -> GoldPlan:
 def prove_affected(query: Query) -> Affected:
     """Choose the keys: those that changed rows carry themselves, else those a join leads to."""
     kinds = Kinds(query.statement.infos)
-    local = local_columns(query.top)
+    local = local_columns(query.top, kinds)
     spelled = {item.name.lower(): item.name for item in query.outputs}
     candidates = {spelled[name]: piece for name, piece in local.items()}
     if not candidates:
@@ -177,7 +177,7 @@ def _narrow(scope: Scope, wanted: Wanted, kinds: Kinds, scans: dict[int, str], p
 def _narrow_below(source: Source, known: Wanted, kinds: Kinds, scans: dict[int, str], prune: Pruning) -> None:
     levels: dict[int, tuple[Scope, dict[str, Piece]]] = {}
     for name, piece in known.items():
-        for branch, inner in inside(source, piece):
+        for branch, inner in inside(source, piece, kinds):
             if inner is not None:
                 levels.setdefault(id(branch), (branch, {}))[1][name] = inner
     for branch, wanted in levels.values():

@@ -8,7 +8,7 @@ from itertools import pairwise
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from lodestream.pipeline.gold.parsing import Parsed, span
+from lodestream.pipeline.gold.parsing import Parsed, nodes, span
 from lodestream.pipeline.gold.plan import NotProvableError
 
 _ORDERING = frozenset(["order", "sort", "distribute", "cluster", "limit", "offset"])
@@ -104,7 +104,7 @@ def _refuse_words(
 
 
 def refuse_unread(tree: exp.Query) -> None:
-    for node in tree.walk():
+    for node in nodes(tree):
         for clause in sorted(_clauses(node) - _READ[type(node)]) if type(node) in _READ else ():
             called = _CALLED.get(clause, clause.strip("_").upper())
             raise NotProvableError(f"{called} is not followed from change to change", _CHEAPER.get(clause))

@@ -25,6 +25,7 @@ SETTINGS = (
     "spark.sql.session.timeZone",
 )
 _BEFORE_A_STAR = (TokenType.SELECT, TokenType.COMMA, TokenType.DOT, TokenType.DISTINCT, TokenType.ALL)
+_TAKING_ALL = (TokenType.TABLE, TokenType.PIPE_GT, TokenType.PIVOT, TokenType.UNPIVOT)
 # A column by any other identity is another one: dropped and added again, it has lost its values.
 Identities = Mapping[str, Mapping[str, int]]
 
@@ -38,7 +39,7 @@ def definition(
         f"{table}.{column.lower()}": number for table, numbers in ids.items() for column, number in numbers.items()
     }
     # A star takes the columns in the order that they stand in.
-    ordered = list(found) if _has_star(_tokens(sql)) else sorted(found)
+    ordered = list(found) if _takes_all(_tokens(sql)) else sorted(found)
     parts += [f"{name} {found[name]} #{known.get(name, '')}" for name in ordered]
     parts += [f"{key}={value}" for key, value in sorted(settings.items())]
     return fingerprint(parts)
@@ -52,7 +53,7 @@ def read_columns(sql: str, infos: Iterable[InputInfo]) -> dict[str, str]:
     """`table.column` and its type for every column that the text can read: by its name, by `*` or by NATURAL JOIN."""
     tokens = _tokens(sql)
     named = {token.text.lower() for token in tokens}
-    everything = tokens == [] or "natural" in named or _has_star(tokens)
+    everything = tokens == [] or "natural" in named or _takes_all(tokens)
     return {
         f"{info.name}.{column.lower()}": str(kind)
         for info in infos
@@ -62,10 +63,16 @@ def read_columns(sql: str, infos: Iterable[InputInfo]) -> dict[str, str]:
 
 
 def _tokens(sql: str) -> list[Token]:
+    """Without hints: they stand between SELECT and its star, and say nothing of rows."""
     try:
-        return list(Spark().tokenize(sql))
+        return [token for token in Spark().tokenize(sql) if token.token_type != TokenType.HINT]
     except SqlglotError:
         return []
+
+
+def _takes_all(tokens: list[Token]) -> bool:
+    """Columns that no name asks for: by a star, by `TABLE t`, by `FROM t |> ...`, by what PIVOT groups by."""
+    return _has_star(tokens) or any(token.token_type in _TAKING_ALL for token in tokens)
 
 
 def _has_star(tokens: list[Token]) -> bool:

@@ -76,7 +76,7 @@ def _rows_plan(query: Query) -> GoldPlan:
         stream=stream,
         delta_sql=rows_delta_sql(rows),
         both_sql=rows_both_sql(rows),
-        fold_sql=rows_fold_sql(rows),
+        fold_sql=rows_fold_sql(query.columns),
         present_sql=f"SELECT {columns} FROM {FOLDED}",
         store_sql=f"SELECT {columns} FROM {FOLDED}",
         unpack_sql=f"SELECT {columns} FROM {GOLD}",

@@ -53,7 +53,8 @@ def reading(tree: exp.Expr, instead: Mapping[int, str], *, naming: bool = True) 
     `naming` gives subqueries without a name the one that the pieces use.
     """
     edits = []
-    for table in base_tables(tree):
+    tables = base_tables(tree)
+    for table in tables:
         first, last = table_span(table)
         view = instead.get(first, now_view(table_name(table)))
         # A subquery or a view goes by the name that the rest of the query uses.
@@ -63,21 +64,27 @@ def reading(tree: exp.Expr, instead: Mapping[int, str], *, naming: bool = True) 
         if not subquery.alias and isinstance(subquery.parent, (exp.From, exp.Join)):
             end = span(subquery)[1]
             edits.append((end, end, f" AS {unnamed(subquery)}"))
-    return edits + _short_names(tree)
+    return edits + _short_names(tree, tables)
 
 
-def _short_names(tree: exp.Expr) -> list[Edit]:
-    """`silver.trips.fare`: a view is known by its short name only. `t.address.city` is a field, and stays."""
-    tables = base_tables(tree)
+def _short_names(tree: exp.Expr, tables: Iterable[exp.Table]) -> list[Edit]:
+    """`silver.trips.fare`, or with the catalog before it: a view is known by its short name only.
+
+    `t.address.city` is a field, and stays.
+    """
+    long = [parts for column in tree.find_all(exp.Column) if len(parts := column.parts) > 2]
+    if not long:
+        return []
     names = {table_name(table).lower() for table in tables}
     aliases = {str(table.alias_or_name).lower() for table in tree.find_all(exp.Table, exp.Subquery)}
     edits: list[Edit] = []
-    for column in tree.find_all(exp.Column):
-        parts = column.parts
-        if len(parts) < 3 or str(parts[0].name).lower() in aliases:
+    for parts in long:
+        if str(parts[0].name).lower() in aliases:
             continue
-        if ".".join(str(part.name) for part in parts[:2]).lower() in names:
-            edits.append((parts[0].meta["start"], parts[1].meta["start"], ""))
+        for first in (0, 1) if len(parts) > 3 else (0,):
+            if ".".join(str(part.name) for part in parts[first : first + 2]).lower() in names:
+                edits.append((parts[0].meta["start"], parts[first + 1].meta["start"], ""))
+                break
     return edits
 
 

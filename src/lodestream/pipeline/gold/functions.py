@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
-from lodestream.pipeline.gold.parsing import Parsed, call, calls
+from lodestream.pipeline.gold.parsing import Parsed, call, calls, nodes
 from lodestream.pipeline.gold.spark_functions import AGGREGATES, CHANGING, GENERATORS, KNOWN, TIME_WINDOWS
 
 # Words that stand before a parenthesis without being a function.
@@ -53,7 +53,7 @@ def changing(parsed: Parsed) -> str | None:
     words = [token.text.lower() for token in parsed.tokens]
     if any(words[n : n + 3] == ["unix_timestamp", "(", ")"] for n in range(len(words))):
         return "unix_timestamp() without a moment"
-    return next((said for tree in parsed.trees for node in tree.walk() if (said := _changing_node(node))), None)
+    return next((said for tree in parsed.trees for node in nodes(tree) if (said := _changing_node(node))), None)
 
 
 def _texts(parsed: Parsed) -> Iterator[str]:
@@ -95,7 +95,7 @@ def names_its_fields(text_calls: set[str]) -> bool:
 
 
 def called_in(tree: exp.Expr) -> set[str]:
-    return {name for node in tree.walk() if (name := call(node))}
+    return {name for node in nodes(tree) if (name := call(node))}
 
 
 def aggregate(node: exp.Expr) -> bool:

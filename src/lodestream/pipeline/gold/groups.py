@@ -8,23 +8,13 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from lodestream.names import STATE_COLUMN, WEIGHT
 from lodestream.pipeline.gold.functions import aggregate, session_window
 from lodestream.pipeline.gold.kinds import Kinds
 from lodestream.pipeline.gold.measures import Measures
 from lodestream.pipeline.gold.names import Names
 from lodestream.pipeline.gold.pieces import Piece, quoted
-from lodestream.pipeline.gold.plan import (
-    BOTH,
-    DELTA,
-    FOLDED,
-    GOLD,
-    NEGATIVE,
-    STATE,
-    STATE_COLUMN,
-    WEIGHT,
-    NotProvableError,
-    StateColumn,
-)
+from lodestream.pipeline.gold.plan import BOTH, DELTA, FOLDED, GOLD, NEGATIVE, STATE, NotProvableError, StateColumn
 from lodestream.pipeline.gold.query import Query
 from lodestream.pipeline.gold.scopes import Item, Scope
 from lodestream.pipeline.gold.stream import Stream, refuse_neighbours, the_stream

@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from lodestream.names import WEIGHT
 from lodestream.pipeline.gold.averages import decimal_average, exact_average_possible, integral_average
 from lodestream.pipeline.gold.kinds import Kinds
 from lodestream.pipeline.gold.names import Names
 from lodestream.pipeline.gold.parsing import call
 from lodestream.pipeline.gold.pieces import Piece
-from lodestream.pipeline.gold.plan import WEIGHT, NotProvableError, StateColumn
+from lodestream.pipeline.gold.plan import NotProvableError, StateColumn
 from lodestream.pipeline.gold.scopes import Scope
 from lodestream.pipeline.gold.types import BIGINT, SqlType, decimal_type, type_of
 

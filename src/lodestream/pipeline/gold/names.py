@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from lodestream.pipeline.gold.functions import SESSION_WINDOW, WINDOW, has_aggregate
+from lodestream.pipeline.gold.lookup import Readable, holders, is_star
 from lodestream.pipeline.gold.parsing import Span, call, span
 from lodestream.pipeline.gold.pieces import Piece, column_piece, replaced
 from lodestream.pipeline.gold.plan import NotProvableError
@@ -99,7 +100,7 @@ class Names:
         for node in select.expressions:
             if isinstance(node, exp.Aliases):
                 raise NotProvableError("a function gives several columns at once")
-            if _is_star(node):
+            if is_star(node):
                 self._scope.items += tuple(self._starred(node))
                 continue
             expression = node.unalias()
@@ -153,19 +154,10 @@ class Names:
         raise NotProvableError(f"column {'.'.join(names)} is not a column of the inputs")
 
     def _columns(self, names: list[str]) -> list[tuple[str, int]]:
-        """The sources that the name can belong to, each with the number of leading parts that name the column."""
-        readable = [(source.alias, source.table, source.columns) for source in self._scope.sources]
+        readable: list[Readable] = [(source.alias, source.table, source.columns) for source in self._scope.sources]
         readable += [(alias, None, columns) for alias, columns in self._scope.laterals]
-        qualified = [
-            (alias, 2) for alias, _, columns in readable if names[0] == alias and names[1:2] and names[1] in columns
-        ]
-        if not qualified and len(names) > 2:
-            qualified = [
-                (alias, 3) for alias, table, columns in readable if ".".join(names[:2]) == table and names[2] in columns
-            ]
-        if qualified:
-            return qualified
-        return self._merged([(alias, 1) for alias, _, columns in readable if names[0] in columns], names[0])
+        found = holders(names, readable)
+        return self._merged(found, names[0]) if found and found[0][1] == 1 else found
 
     def written(self, node: exp.Expr) -> str:
         return self._reader.parsed.plain[slice(*span(node))]
@@ -236,7 +228,3 @@ def _wrapped(piece: Piece) -> tuple[Any, ...]:
 def _place(identifier: exp.Expr) -> Span:
     meta = identifier.meta
     return (meta["start"], meta["end"] + 1) if "start" in meta else span(identifier)
-
-
-def _is_star(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star))

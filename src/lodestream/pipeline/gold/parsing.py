@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import wraps
+from functools import lru_cache, wraps
 from itertools import pairwise
 from typing import Any
 
@@ -41,18 +41,51 @@ class Parsed:
     tokens: tuple[Token, ...]
 
 
+@lru_cache(maxsize=256)  # one plan asks for the same text many times; nobody changes a tree that was read
 def parse(text: str) -> Parsed:
+    trees, tokens, read = _trees(text, _SpanParser)
+    for tree in trees:
+        _finish(tree, read)
+    return Parsed(text, _without_comments(text, tokens), tuple(trees), tuple(tokens))
+
+
+def parse_expression(text: str) -> exp.Expr | None:
+    """What the text of one expression means by itself; its nodes do not know their places."""
+    try:
+        trees, _, _ = _trees(f"SELECT {text}", SparkParser)
+    except UnreadableError:
+        return None
+    found = trees[0].expressions
+    if len(found) != 1:
+        return None
+    for node in found[0].walk() if _STAND_IN in text or _WINDOW in text.lower() else ():
+        _name_window(node)
+    answer: exp.Expr = found[0]
+    return answer
+
+
+def _trees(text: str, parser: type[SparkParser]) -> tuple[list[exp.Expr], list[Token], list[Token]]:
+    """The statements, the tokens of the text, and the tokens that the parser got."""
     try:
         tokens = _DIALECT.tokenize(text)
         shown = _with_stand_ins(text, tokens)
         read = _DIALECT.tokenize(shown) if shown != text else tokens
-        parser = _SpanParser(dialect=_DIALECT)
-        trees = [tree for tree in parser.parse(read, shown) if tree is not None]
+        trees = [tree for tree in parser(dialect=_DIALECT).parse(read, shown) if tree is not None]
     except (SqlglotError, RecursionError, ValueError, AttributeError, TypeError, KeyError, IndexError) as error:
         raise UnreadableError(str(error).splitlines()[0] if str(error) else type(error).__name__) from error
-    for tree in trees:
-        _finish(tree, read)
-    return Parsed(text, _without_comments(text, tokens), tuple(trees), tuple(tokens))
+    return trees, tokens, read
+
+
+def nodes(tree: exp.Expr) -> list[exp.Expr]:
+    """Every node of a tree, in the order of its own `walk()`, which takes three times as long to tell them."""
+    found = [tree]
+    for node in found:
+        for value in node.args.values():
+            if isinstance(value, exp.Expr):
+                found.append(value)
+            elif isinstance(value, list):
+                found += [one for one in value if isinstance(one, exp.Expr)]
+    return found
 
 
 def span(node: exp.Expr) -> Span:
@@ -86,19 +119,24 @@ class _SpanParser(SparkParser):
 
 
 def _noting(method: Callable[..., Any]) -> Callable[..., Any]:
+    closes_a_call = method.__name__ == "_parse_window"
+
     @wraps(method)
     def parse_and_note(self: Any, *given: Any, **named: Any) -> Any:
-        start, tokens = self._index, self._tokens
-        if method.__name__ == "_parse_window" and given and isinstance(given[0], exp.Expr) and self.starts:
+        start, starts = self._index, self.starts
+        if closes_a_call and given and isinstance(given[0], exp.Expr) and starts:
             # A call is handed on before anything returned it, its name and closing parenthesis read.
-            begins = [tokens[self.starts[-1]].start, *(found[0] for found in [_noted(given[0])] if found)]
+            tokens = self._tokens
+            begins = [tokens[starts[-1]].start, *(found[0] for found in [_noted(given[0])] if found)]
             given[0].meta[_SPAN] = (min(begins), tokens[start - 1].end + 1)
-        self.starts.append(start)
+        starts.append(start)
         try:
             node = method(self, *given, **named)
         finally:
-            self.starts.pop()
-        if isinstance(node, exp.Expr) and _SPAN not in node.meta and self._index > start:
+            starts.pop()
+        # Asked for every rule of the grammar: most of them read nothing, or hand on what another one noted.
+        if node is not None and self._index > start and isinstance(node, exp.Expr) and _SPAN not in node.meta:
+            tokens = self._tokens
             begins = [tokens[start].start, *(found[0] for child in node.iter_expressions() if (found := _noted(child)))]
             node.meta[_SPAN] = (min(begins), tokens[self._index - 1].end + 1)
         return node
@@ -122,20 +160,27 @@ def _noted(node: exp.Expr) -> Span | None:
 
 def _finish(tree: exp.Expr, tokens: list[Token]) -> None:
     starts = {token.start: index for index, token in enumerate(tokens)}
-    for node in tree.walk():
+    every = nodes(tree)
+    for node in every:
         node.comments = None
         if _SPAN not in node.meta and (found := _noted(node)):
             node.meta[_SPAN] = found
-        if isinstance(node, (exp.Identifier, exp.Anonymous)) and node.this == _STAND_IN:
-            node.set("this", _WINDOW)
+        _name_window(node)
     closing = _closing(tokens)
-    for node in tree.find_all(exp.Func):
+    for node in every:
+        if not isinstance(node, exp.Func):
+            continue
         first, last = node.meta.get(_SPAN, (-1, 0))
         place = starts.get(first)
         # `sum(a) > 1` begins like a call, too, but a call ends where its parenthesis closes.
         if place is not None and closing.get(place + 1) == last:
             name = tokens[place].text.lower()
             node.meta[_CALL] = _WINDOW if name == _STAND_IN else name
+
+
+def _name_window(node: exp.Expr) -> None:
+    if isinstance(node, (exp.Identifier, exp.Anonymous)) and node.this == _STAND_IN:
+        node.set("this", _WINDOW)
 
 
 def _closing(tokens: list[Token]) -> dict[int, int]:

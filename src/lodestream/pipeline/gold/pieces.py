@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from sqlglot import exp
+
+from lodestream.pipeline.gold.parsing import nodes
 
 
 def quoted(name: str) -> str:
@@ -62,12 +65,12 @@ class Piece:
 
 
 def column_piece(alias: str, name: str, written: str | None = None) -> Piece:
-    tree = exp.column(exp.to_identifier(name.lower()), table=exp.to_identifier(alias))
+    tree = exp.Column(this=exp.to_identifier(name.lower()), table=exp.to_identifier(alias))
     return Piece(tree, (Ref(alias, name.lower(), written or quoted(name)),))
 
 
 def aliases(tree: exp.Expr) -> set[str]:
-    return {str(column.table) for column in tree.find_all(exp.Column)}
+    return {str(column.table) for column in nodes(tree) if isinstance(column, exp.Column)}
 
 
 def replaced(node: exp.Expr, known: Callable[[exp.Expr], exp.Expr | None]) -> exp.Expr:
@@ -75,10 +78,14 @@ def replaced(node: exp.Expr, known: Callable[[exp.Expr], exp.Expr | None]) -> ex
     answer = known(node)
     if answer is not None:
         return answer
-    result = node.copy()
+    args: dict[str, Any] = {}
     for key, value in node.args.items():
         if isinstance(value, exp.Expr):
-            result.set(key, replaced(value, known))
+            args[key] = replaced(value, known)
         elif isinstance(value, list):
-            result.set(key, [replaced(v, known) if isinstance(v, exp.Expr) else v for v in value])
+            args[key] = [replaced(v, known) if isinstance(v, exp.Expr) else v for v in value]
+        else:
+            args[key] = value
+    result = type(node)(**args)
+    result.meta.update(node.meta)
     return result

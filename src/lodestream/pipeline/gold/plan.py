@@ -29,8 +29,6 @@ DELTA = "_lode_delta"
 BOTH = "_lode_both"
 FOLDED = "_lode_folded"
 KEYS = "_lode_keys"
-WEIGHT = "_weight"
-STATE_COLUMN = "_lode"
 # In the message of a query that met a group with fewer rows than none.
 NEGATIVE = "lode: more rows were taken away than there are"
 

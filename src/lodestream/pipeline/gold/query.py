@@ -6,16 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
 
 from lodestream.errors import DeclarationError
+from lodestream.names import WEIGHT
 from lodestream.pipeline.gold.clauses import refuse_gaps, refuse_unread
 from lodestream.pipeline.gold.functions import changing, unknown_function
-from lodestream.pipeline.gold.parsing import Parsed
-from lodestream.pipeline.gold.plan import KEYS, WEIGHT, InputInfo, NotProvableError
+from lodestream.pipeline.gold.parsing import Parsed, call
+from lodestream.pipeline.gold.plan import KEYS, InputInfo, NotProvableError
 from lodestream.pipeline.gold.reading import Reader
 from lodestream.pipeline.gold.scopes import Item, Scope, Source
+from lodestream.pipeline.gold.spark_functions import GENERATORS
 from lodestream.pipeline.gold.statement import Statement
 from lodestream.pipeline.gold.types import SqlType, parse_type
+
+_QUOTED = (TokenType.STRING, TokenType.RAW_STRING, TokenType.IDENTIFIER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +58,7 @@ def read_query(statement: Statement) -> Query:
     refuse_unread(tree)
     refuse_gaps(parsed, tree)
     _refuse_strangers(parsed)
+    _refuse_collations(parsed)
     unknown = [name for name, info in statement.infos.items() if not info.columns]
     if unknown:
         raise NotProvableError(
@@ -89,6 +95,15 @@ def _refuse_strangers(parsed: Parsed) -> None:
         )
 
 
+def _refuse_collations(parsed: Parsed) -> None:
+    """`collation('a')` names one, and so asks nothing of anybody; a column by that name is quoted."""
+    if any(token.text.lower() == "collate" and token.token_type not in _QUOTED for token in parsed.tokens):
+        raise NotProvableError(
+            "COLLATE calls different texts equal, and a stored text has no collation to be found by",
+            "make the texts equal themselves: lower(name)",
+        )
+
+
 def _refuse_our_names(statement: Statement) -> None:
     for name, info in statement.infos.items():
         ours = [column for column in info.columns if column.lower() == WEIGHT or column.lower().startswith(KEYS)]
@@ -115,6 +130,8 @@ def _order_notes(tree: exp.Query) -> tuple[str, ...]:
 
 def _named_columns(tree: exp.Query) -> None:
     for item in tree.selects:
+        if call(item) in GENERATORS:
+            raise NotProvableError("a function gives rows and names their columns", "write it as LATERAL VIEW")
         if not (item.is_star or isinstance(item, (exp.Alias, exp.Aliases, exp.Column, exp.Dot, exp.QueryTransform))):
             text = item.sql("spark")
             raise DeclarationError(

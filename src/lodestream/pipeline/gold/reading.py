@@ -8,8 +8,9 @@ from functools import lru_cache
 
 from sqlglot import exp
 
+from lodestream.pipeline.gold.lookup import nested, places
 from lodestream.pipeline.gold.names import Names
-from lodestream.pipeline.gold.parsing import Parsed, Span, UnreadableError, parse, span
+from lodestream.pipeline.gold.parsing import Parsed, Span, parse_expression, span
 from lodestream.pipeline.gold.pieces import Piece, column_piece
 from lodestream.pipeline.gold.plan import InputInfo, NotProvableError
 from lodestream.pipeline.gold.scopes import WHOLE, Condition, Item, Scope, Source, unnamed
@@ -83,7 +84,7 @@ class Reader:
             raise NotProvableError("it reads no table")
         scope = Scope(select, limited=bool(select.args.get("limit") or select.args.get("offset")))
         names = scope.names = Names(self, scope)
-        for node, join in _places(select):
+        for node, join in places(select):
             source = self._source(node, join, known)
             if any(other.alias == source.alias for other in scope.sources):
                 raise NotProvableError(f"two tables are called {source.alias}")
@@ -122,12 +123,12 @@ class Reader:
         if isinstance(node, exp.Subquery):
             branches = self.branches(node.this, self._with(node, known))
             return Source(unnamed(node), node, join, branches[0].columns, branches=branches)
-        raise NotProvableError(f"{node.key.upper()} is read as a table")
+        called = "a function" if isinstance(node, exp.Table) else node.key.upper()
+        raise NotProvableError(f"{called} is read as a table")
 
     def _elsewhere(self, select: exp.Select, known: Mapping[str, _Cte]) -> Iterator[str]:
         """Tables read in expressions: IN (SELECT ...), EXISTS, scalar subqueries."""
-        places = {id(node) for node, _ in _places(select)} | {id(select.args.get("with_"))}
-        for query in _nested(select, places):
+        for query in nested(select):
             yield from self._read_by(query, known)
 
     def _read_by(self, query: exp.Expr, known: Mapping[str, _Cte]) -> Iterator[str]:
@@ -136,33 +137,11 @@ class Reader:
             cte = None if table.db else known.get(table.name.lower())
             if cte is not None:
                 yield from self._read_by(cte.query, cte.known)
-            elif table.db or table.name.lower() not in own:
+            elif isinstance(table.this, exp.Identifier) and (table.db or table.name.lower() not in own):
                 yield table_name(table).lower()
 
 
-@lru_cache(maxsize=4096)
-def _alone(text: str) -> exp.Expr | None:
-    """What the text means by itself."""
-    try:
-        found = parse(f"SELECT {text}").trees[0].expressions
-    except UnreadableError:
-        return None
-    return found[0] if len(found) == 1 else None
-
-
-def _places(select: exp.Select) -> list[tuple[exp.Expr, exp.Join | None]]:
-    joined = [(join.this, join) for join in select.args.get("joins") or []]
-    return [(select.args["from_"].this, None), *joined]
-
-
-def _nested(select: exp.Select, places: set[int]) -> Iterator[exp.Expr]:
-    stack = [child for child in select.iter_expressions() if id(child) not in places]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, exp.Query) and id(node) not in places:
-            yield node
-        elif id(node) not in places:
-            stack += node.iter_expressions()
+_alone = lru_cache(maxsize=4096)(parse_expression)
 
 
 def _with_condition(source: Source, names: Names) -> Source:

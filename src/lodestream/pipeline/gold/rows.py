@@ -3,16 +3,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
 
+from lodestream.names import WEIGHT
 from lodestream.pipeline.gold.functions import called_in
 from lodestream.pipeline.gold.pieces import quoted
-from lodestream.pipeline.gold.plan import BOTH, DELTA, NEGATIVE, STATE, WEIGHT, NotProvableError
+from lodestream.pipeline.gold.plan import BOTH, DELTA, NEGATIVE, STATE, NotProvableError
 from lodestream.pipeline.gold.query import Query
 from lodestream.pipeline.gold.stream import Stream, refuse_neighbours, the_stream
 from lodestream.pipeline.gold.weighted import selecting, weight_of
+from lodestream.pipeline.gold.zeros import has_zeros, zero_sign
 
 _MAPS = frozenset(
     """
@@ -62,11 +65,18 @@ def rows_both_sql(rows: Rows) -> str:
     return f"SELECT {columns}, 1 AS {WEIGHT} FROM {STATE} UNION ALL SELECT {columns}, {WEIGHT} FROM {DELTA}"
 
 
-def rows_fold_sql(rows: Rows) -> str:
-    """Stored rows plus changed rows, equal ones cancelling out. Each surviving row comes as often as it weighs."""
-    columns = ", ".join(quoted(name) for name in rows.query.columns)
-    counted = f"SELECT {columns}, SUM({WEIGHT}) AS {WEIGHT} FROM {BOTH} GROUP BY {columns}"
+def rows_fold_sql(columns: Sequence[str], kinds: Mapping[str, str] | None = None) -> str:
+    """Stored rows plus changed rows, equal ones cancelling out. Each surviving row comes as often as it weighs.
+
+    `kinds` are the columns' types where they are known: floating-point numbers are compared to the sign of a zero.
+    """
+    names = {name: quoted(name) for name in columns}
+    signed = {names[name]: kind for name, kind in (kinds or {}).items() if has_zeros(kind)}
+    listed = ", ".join(names.values())
+    same = ", ".join([listed, *(zero_sign(name, kind) for name, kind in signed.items())])
+    values = ", ".join(f"FIRST({name}) AS {name}" if name in signed else name for name in names.values())
+    counted = f"SELECT {values}, SUM({WEIGHT}) AS {WEIGHT} FROM {BOTH} GROUP BY {same}"
     copies = f"EXPLODE(SEQUENCE(1, CAST({WEIGHT} AS INT))) AS _lode_copy"
     having = f"CASE WHEN SUM({WEIGHT}) < 0 THEN RAISE_ERROR('{NEGATIVE}') ELSE SUM({WEIGHT}) > 0 END"
-    kept = f"SELECT {columns}, {copies} FROM ({counted} HAVING {having}) AS _lode_net"
-    return f"SELECT {columns} FROM ({kept}) AS _lode_copies"
+    kept = f"SELECT {listed}, {copies} FROM ({counted} HAVING {having}) AS _lode_net"
+    return f"SELECT {listed} FROM ({kept}) AS _lode_copies"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from sqlglot import exp
 from sqlglot.dialects import Spark
 from sqlglot.errors import SqlglotError
-from sqlglot.tokenizer_core import TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from lodestream.errors import DeclarationError
 from lodestream.pipeline.gold.edits import Edit, edited, reading
@@ -60,6 +61,9 @@ def read_statement(sql: str, inputs: Mapping[str, InputInfo]) -> Statement:
             raise _not_an_input(table_name(table), inputs)
         _refuse_moments(table)
         names[name] = None
+    for sample in tree.find_all(exp.TableSample):
+        read = sample.parent
+        raise _sampled(table_name(read) if isinstance(read, exp.Table) else "a subquery")
     _refuse_namesakes(tree)
     infos = {name: inputs[name] for name in names}
     return Statement(parsed, tuple(names), infos, edited(sql, reading(tree, {}, naming=False)))
@@ -89,6 +93,8 @@ def _unread(sql: str, inputs: Mapping[str, InputInfo], why: str) -> Statement:
     known = {name.lower(): name for name in inputs}
     names: dict[str, None] = {}
     edits: list[Edit] = []
+    if _samples(sql):
+        raise _sampled("its input")
     for mentioned, (first, last, alias) in mentions(sql):
         name = known.get(mentioned)
         if name is None:
@@ -98,6 +104,16 @@ def _unread(sql: str, inputs: Mapping[str, InputInfo], why: str) -> Statement:
     if not names:
         raise DeclarationError("a Gold query cannot be parsed", why=why, fix="let Spark read it: lode plan --deep")
     return Statement(None, tuple(names), {name: inputs[name] for name in names}, edited(sql, edits), why)
+
+
+def _samples(sql: str) -> bool:
+    """TABLESAMPLE with its parentheses; a column may have that name."""
+    try:
+        tokens = Spark().tokenize(sql)
+    except SqlglotError:
+        return False
+    types = [token.token_type for token in tokens]
+    return (TokenType.TABLE_SAMPLE, TokenType.L_PAREN) in pairwise(types)
 
 
 def mentions(sql: str) -> list[tuple[str, Edit]]:
@@ -111,7 +127,8 @@ def mentions(sql: str) -> list[tuple[str, Edit]]:
         dotted = tokens[number + 1].token_type == TokenType.DOT and tokens[number + 2].token_type in _NAMES
         if token.text.lower() not in _TIERS or token.token_type not in _NAMES or not dotted:
             continue
-        before = tokens[number - 1] if number else None
+        place = number - 2 if number > 1 and _dotted(tokens[number - 2 : number]) else number  # the catalog before it
+        before = tokens[place - 1] if place else None
         after = tokens[number + 3] if number + 3 < len(tokens) else None
         if after is not None and after.token_type in (TokenType.DOT, TokenType.L_PAREN):
             continue  # a column of the table, or a function
@@ -119,9 +136,30 @@ def mentions(sql: str) -> list[tuple[str, Edit]]:
             continue
         named = after is not None and after.token_type in (*_NAMES, TokenType.ALIAS)
         name = tokens[number + 2]
-        alias = "" if named else f" AS {quoted(name.text)}"
-        found.append((f"{token.text}.{name.text}".lower(), (token.start, name.end + 1, alias)))
+        whole = before is not None and before.token_type == TokenType.TABLE  # `TABLE t` takes no other name
+        alias = "" if named or whole else f" AS {quoted(name.text)}"
+        found.append((f"{token.text}.{name.text}".lower(), (tokens[place].start, name.end + 1, alias)))
     return found
+
+
+def _dotted(tokens: Sequence[Token]) -> bool:
+    return tokens[0].token_type in _NAMES and tokens[1].token_type == TokenType.DOT
+
+
+def refuse_catalogs(sql: str, catalog: str) -> None:
+    """Raise when the query names a table of another catalog: the inputs of a pipeline are tables of its own."""
+    try:
+        tables = [[str(part.name) for part in table.parts] for tree in parse(sql).trees for table in base_tables(tree)]
+    except UnreadableError:
+        texts = [sql[first:last] for _, (first, last, _) in mentions(sql)]
+        tables = [[one.text for one in Spark().tokenize(text) if one.token_type in _NAMES] for text in texts]
+    for parts in tables:
+        if len(parts) > 2 and [part.lower() for part in parts[:-2]] != [catalog.lower()]:
+            raise DeclarationError(
+                f"a Gold query reads {'.'.join(parts)}, a table of another catalog",
+                why=f"a Gold table follows tables of its own catalog, {catalog}; of others no change is known",
+                fix=f"bring its rows in by a Bronze or reference table, or write {'.'.join(parts[-2:])} for ours",
+            )
 
 
 def _not_an_input(name: str, inputs: Mapping[str, InputInfo]) -> DeclarationError:
@@ -154,9 +192,11 @@ def _refuse_moments(table: exp.Table) -> None:
             why="a Gold table says which snapshot of each input it contains, and follows them as they go on",
             fix="drop VERSION AS OF or TIMESTAMP AS OF; for the past, read the table itself at an earlier snapshot",
         )
-    if table.args.get("sample"):
-        raise DeclarationError(
-            f"a Gold query reads a sample of {table_name(table)}",
-            why="Gold equals a recompute over its inputs, and a sample has other rows each time",
-            fix="choose rows by what they hold: WHERE pmod(xxhash64(a_key), 10) = 0 for a tenth",
-        )
+
+
+def _sampled(read: str) -> DeclarationError:
+    return DeclarationError(
+        f"a Gold query reads a sample of {read}",
+        why="Gold equals a recompute over its inputs, and a sample has other rows each time",
+        fix="choose rows by what they hold: WHERE pmod(xxhash64(a_key), 10) = 0 for a tenth",
+    )

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from lodestream.pipeline.gold.joins import Joins, read_joins
 from lodestream.pipeline.gold.kinds import Kinds
-from lodestream.pipeline.gold.locality import local_columns, movable
+from lodestream.pipeline.gold.locality import is_local, local_columns, movable
 from lodestream.pipeline.gold.pieces import Piece, quoted
 from lodestream.pipeline.gold.plan import feed_view, now_view
 from lodestream.pipeline.gold.scopes import Condition, Scope, Source
@@ -47,12 +47,15 @@ def touches(scope: Scope, wanted: Wanted, kinds: Kinds) -> Iterator[Touch]:
         yield Touch(name, None, reason=f"{name} is read in a subquery of an expression")
 
 
-def inside(source: Source, piece: Piece) -> Iterator[tuple[Scope, Piece | None]]:
+def inside(source: Source, piece: Piece, kinds: Kinds) -> Iterator[tuple[Scope, Piece | None]]:
     """The same expression one level down, per branch of the subquery; None where the level is not local in it."""
+    united = len(source.branches) > 1
     for branch in source.branches:
-        local = local_columns(branch)
+        local = local_columns(branch, kinds)
         pairs = zip(source.columns, branch.columns, strict=True)
-        yield branch, piece.over({(source.alias, outer): local.get(inner) for outer, inner in pairs})
+        inner = piece.over({(source.alias, outer): local.get(inner) for outer, inner in pairs})
+        known = inner is not None and is_local(branch, inner, kinds, united=united)
+        yield branch, inner if known else None
 
 
 def _below(source: Source, own: Wanted | None, kinds: Kinds) -> Iterator[Touch]:
@@ -66,7 +69,7 @@ def _below(source: Source, own: Wanted | None, kinds: Kinds) -> Iterator[Touch]:
         return
     levels: dict[int, tuple[Scope, dict[str, Piece]]] = {}
     for name, piece in own.items():
-        for branch, inner in inside(source, piece):
+        for branch, inner in inside(source, piece, kinds):
             if inner is None:
                 yield from refused
                 return

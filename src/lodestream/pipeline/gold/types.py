@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from sqlglot import exp
@@ -61,8 +62,15 @@ def decimal_type(precision: int, scale: int) -> SqlType:
 
 def parse_type(text: str | exp.DataType | None) -> SqlType | None:
     """A Spark type as written in a schema; types that no sum can use come back as None."""
-    if text is None:
-        return None
+    return None if text is None else _named(text) if isinstance(text, str) else _sql_type(text)
+
+
+@lru_cache(maxsize=1024)
+def _named(text: str) -> SqlType | None:
+    return _sql_type(text)
+
+
+def _sql_type(text: str | exp.DataType) -> SqlType | None:
     try:
         kind = exp.DataType.build(text, dialect="spark")
     except SqlglotError:

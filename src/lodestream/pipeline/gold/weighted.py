@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from lodestream.names import WEIGHT
 from lodestream.pipeline.gold.edits import Edit, body_end, edited, reading, select_list, table_span
 from lodestream.pipeline.gold.parsing import span
 from lodestream.pipeline.gold.pieces import quoted
-from lodestream.pipeline.gold.plan import WEIGHT, NotProvableError, feed_view
+from lodestream.pipeline.gold.plan import NotProvableError, feed_view
 from lodestream.pipeline.gold.query import Query
 from lodestream.pipeline.gold.scopes import Scope, Source
 from lodestream.pipeline.gold.stream import Stream

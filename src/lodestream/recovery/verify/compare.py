@@ -44,6 +44,8 @@ from pyspark.sql.types import (
 from lodestream.recovery.verify.result import Differences, Kind, Sample
 from lodestream.recovery.verify.values import groupable, has_floats, same, shown, without_floats
 from lodestream.tables.aside import set_aside
+from lodestream.tables.distinct import counted
+from lodestream.tables.find import same_again
 
 _SIDE, _STORED, _FRESH = "_side", "_stored", "_fresh"
 _MOST_SAMPLES = 5
@@ -82,9 +84,13 @@ class Comparison:
         both = self._stored.select(*named).unionAll(self._fresh.select(*named)).distinct()
         drawn = [col(name) for name in both.columns]
         chosen = set_aside(both.orderBy(xxhash64(lit(sampling.seed), *drawn), *drawn).limit(sampling.keys))
-        rows = chosen.collect()
-        self.sampled = len(rows)
-        listed = self._listed(rows) if self._keys else None
+        listed = None
+        try:
+            rows = chosen.collect()
+            self.sampled = len(rows)
+            listed = self._listed(rows) if self._keys else None
+        except (ValueError, OverflowError):  # a date that Python has no value for
+            self.sampled = chosen.count()
         matching = [one.eqNullSafe(col(name)) for one, name in zip(by, both.columns, strict=True)]
 
         def kept(side: DataFrame) -> DataFrame:
@@ -115,7 +121,7 @@ class Comparison:
         """How often each distinct row is there, on either side."""
         both = self._stored.withColumn(_SIDE, lit(1)).unionAll(self._fresh.withColumn(_SIDE, lit(-1)))
         counts = (count_if(col(_SIDE) > 0).alias(_STORED), count_if(col(_SIDE) < 0).alias(_FRESH))
-        return both.groupBy(*self._columns).agg(*counts)
+        return counted(both, self._columns, *counts)
 
     def _matched(self, uneven: DataFrame) -> DataFrame:
         """The rows that differ, as `_stored` and `_fresh`: both where a key has them on both sides."""
@@ -204,7 +210,7 @@ class Comparison:
         for number, key in enumerate(self._keys):
             values = {row[number] for row in rows}
             known = [value for value in values if value is not None]
-            if not isinstance(self._kind_of(key), _EXACT) or len(values) > _MOST_LISTED:
+            if not isinstance(self._kind_of(key), _EXACT) or len(values) > _MOST_LISTED or not same_again(known):
                 continue
             among = col(key).isin(known) if known else lit(False)
             held.append(among | col(key).isNull() if None in values else among)

@@ -11,12 +11,13 @@ from pyspark.sql.functions import col, rand
 
 from lodestream.contracts import quoting
 from lodestream.errors import LodeError, NotOurTable
+from lodestream.flows.code.usercode import transform
 from lodestream.flows.gold.batches import DEFINITION
-from lodestream.flows.gold.flow import GoldFlow
+from lodestream.flows.gold.table import GoldTable
 from lodestream.flows.tuning import Tuning
-from lodestream.flows.usercode import transform
+from lodestream.names import STATE_COLUMN
 from lodestream.pipeline.gold.choose import choose
-from lodestream.pipeline.gold.plan import STATE_COLUMN, InputInfo, now_view
+from lodestream.pipeline.gold.plan import InputInfo, now_view
 from lodestream.recovery.verify.comparable import unrepeatable
 from lodestream.recovery.verify.compare import Comparison, Sampling
 from lodestream.recovery.verify.result import (
@@ -28,11 +29,11 @@ from lodestream.recovery.verify.result import (
     Status,
     Verification,
 )
-from lodestream.recovery.verify.values import as_stored
 from lodestream.sources.source import Position
 from lodestream.sources.table import TableInput
 from lodestream.tables.positions import last_stamp
 from lodestream.tables.snapshot import Snapshot, Stamp
+from lodestream.tables.stored import as_stored
 
 # How often a query that differs is computed again over shuffled inputs, to see whether it has one answer at all. A tie
 # of two rows comes out the same way half the time.
@@ -57,25 +58,25 @@ class _Head:
 
 
 def verify_table(
-    flow: GoldFlow,
+    gold: GoldTable,
     *,
     sampling: Sampling | None = None,
     hide: Collection[str] = (),
     proceed: Callable[[], None] = lambda: None,
 ) -> Verification:
-    """Compare the table's head with its query. `flow` need not be prepared; its session is used, so it must not run.
+    """Compare the table's head with its query. `gold` need not be open; its session is used, so its flow must not run.
 
     `hide` names columns whose values are not to be shown. `proceed` is called between two steps, and may raise.
     """
-    return _Verify(flow, sampling, hide, proceed).run()
+    return _Verify(gold, sampling, hide, proceed).run()
 
 
 class _Verify:
     def __init__(
-        self, flow: GoldFlow, sampling: Sampling | None, hide: Collection[str], proceed: Callable[[], None]
+        self, gold: GoldTable, sampling: Sampling | None, hide: Collection[str], proceed: Callable[[], None]
     ) -> None:
-        self.flow, self.sampling, self.hide, self.proceed = flow, sampling, hide, proceed
-        self.lake, self.spark = flow.lake, flow.lake.spark
+        self.gold, self.sampling, self.hide, self.proceed = gold, sampling, hide, proceed
+        self.lake, self.spark = gold.lake, gold.lake.spark
         self.sampled: int | None = None
 
     def run(self) -> Verification:
@@ -92,7 +93,7 @@ class _Verify:
         except _Ended as ended:
             status, reason = ended.status, ended.reason
         return Verification(
-            self.flow.name,
+            self.gold.name,
             status,
             reason,
             head.snapshot.id if head else None,
@@ -104,7 +105,7 @@ class _Verify:
         )
 
     def _head(self) -> _Head:
-        name = self.flow.name
+        name = self.gold.name
         if not self.lake.exists(name):
             raise _Ended(UNVERIFIABLE, "it has not been made yet")
         store = self.lake.store(name)
@@ -119,25 +120,25 @@ class _Verify:
 
     def _inputs(self, stamp: Stamp) -> dict[str, DataFrame]:
         """Each input as it was when the head was made."""
-        flow, frames, positions = self.flow, {}, {}
-        for table in flow.tables:
+        gold, frames, positions = self.gold, {}, {}
+        for table in gold.tables:
             latest = table.latest()
             if latest is None:
                 raise _Ended(UNVERIFIABLE, f"its input {table.name} is gone")
             frames[table.name] = _as_of(table, stamp.positions.get(table.name), latest)
             held = stamp.positions[table.name]
             positions[table.name] = latest if held["snapshot"] is None else held
-        Tuning(self.spark).fit(sum(table.rows_at(positions[table.name]) for table in flow.tables))
-        flow.decide(positions)
-        if stamp.notes.get(DEFINITION) != flow.definition:
+        Tuning(self.spark).fit(sum(table.rows_at(positions[table.name]) for table in gold.tables))
+        gold.decide(positions)
+        if stamp.notes.get(DEFINITION) != gold.definition:
             what = "its rows come from another query or way of keeping it"
             raise _Ended(UNVERIFIABLE, f"{what}; the next run rebuilds it")
         return frames
 
     def _compare_rows(self, head: _Head, inputs: Mapping[str, DataFrame]) -> Differences:
-        stored = self.lake.whole(self.flow.name, head.snapshot.id).drop(STATE_COLUMN)
+        stored = self.lake.whole(self.gold.name, head.snapshot.id).drop(STATE_COLUMN)
         fresh = self._recomputed(inputs)
-        reason = unrepeatable(fresh, self.flow.table.sql)
+        reason = unrepeatable(fresh, self.gold.table.sql)
         if reason is not None:
             raise _Ended(NOT_COMPARABLE, reason)
         fresh = _like(fresh, stored, "its columns")
@@ -170,16 +171,16 @@ class _Verify:
 
     def _compare_state(self, head: _Head, inputs: Mapping[str, DataFrame]) -> Differences:
         """What is kept beside the rows to follow changes: wrong state makes wrong rows later."""
-        plan = self.flow.plan
+        plan = self.gold.plan
         if plan is None or plan.state_home == "none":
             return Differences()
         if plan.state_home == "table":
-            known = self.flow.state.of(head.stamp)
+            known = self.gold.state.of(head.stamp)
             if known is None:
                 return Differences()  # the next batch makes it anew from the inputs
-            stored, keys = self.flow.state.rows(known), [key for key, _ in plan.stored_keys]
+            stored, keys = self.gold.state.rows(known), [key for key, _ in plan.stored_keys]
         else:
-            stored, keys = self.lake.whole(self.flow.name, head.snapshot.id), self._keys(None)
+            stored, keys = self.lake.whole(self.gold.name, head.snapshot.id), self._keys(None)
         self.proceed()
         _show(inputs)
         fresh = _like(self.spark.sql(plan.full_sql), stored, "the columns of its state")
@@ -188,9 +189,9 @@ class _Verify:
 
     def _recomputed(self, inputs: Mapping[str, DataFrame]) -> DataFrame:
         """The user's own text or function; nothing that was derived from it, since that is what is being checked."""
-        table = self.flow.table
+        table = self.gold.table
         if table.sql is None:
-            return transform(self.spark, table, {one.table.name: inputs[one.table.name] for one in self.flow.inputs})
+            return transform(self.spark, table, {one.table.name: inputs[one.table.name] for one in self.gold.inputs})
         _show(inputs)
         known = [
             InputInfo(name, {one.name: one.dataType.simpleString() for one in rows.schema})
@@ -199,9 +200,9 @@ class _Verify:
         return self.spark.sql(choose(table.sql, known, "full").full_sql)
 
     def _keys(self, stored: DataFrame | None) -> list[str]:
-        flow = self.flow
-        declared = flow.table.keys or (flow.contract.keys if flow.contract else ())
-        keys = (flow.plan.keys if flow.plan else ()) or declared
+        gold = self.gold
+        declared = gold.table.keys or (gold.contract.keys if gold.contract else ())
+        keys = (gold.plan.keys if gold.plan else ()) or declared
         return list(keys) if stored is None or set(keys) <= set(stored.columns) else []
 
     def _comparison(

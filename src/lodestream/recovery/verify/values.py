@@ -24,18 +24,11 @@ from pyspark.sql.functions import (
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
-    ByteType,
-    CharType,
     DataType,
     DoubleType,
     FloatType,
-    IntegerType,
     MapType,
-    ShortType,
-    StringType,
-    StructField,
     StructType,
-    VarcharType,
     VariantType,
 )
 
@@ -43,21 +36,6 @@ from pyspark.sql.types import (
 # depends on the order in which its rows were added.
 DOUBLE_TOLERANCE = 1e-9
 FLOAT_TOLERANCE = 1e-6
-
-
-def as_stored(kind: DataType) -> DataType:
-    """The type that Iceberg keeps for a type that it does not have; nothing is said of nulls."""
-    if isinstance(kind, ByteType | ShortType):
-        return IntegerType()
-    if isinstance(kind, CharType | VarcharType | StringType):
-        return StringType()
-    if isinstance(kind, ArrayType):
-        return ArrayType(as_stored(kind.elementType))
-    if isinstance(kind, MapType):
-        return MapType(as_stored(kind.keyType), as_stored(kind.valueType))
-    if isinstance(kind, StructType):
-        return StructType([StructField(one.name, as_stored(one.dataType)) for one in kind])
-    return kind
 
 
 def groupable(value: Column, kind: DataType) -> Column:
@@ -115,7 +93,7 @@ def same(one: Column, other: Column, kind: DataType) -> Column:
         inner = kind.elementType
         paired = zip_with(one, other, lambda left, right: same(left, right, inner))
         alike = (size(one) == size(other)) & forall(paired, lambda each: each)
-        return one.eqNullSafe(other) | coalesce(alike, lit(False))
+        return (one.isNull() & other.isNull()) | coalesce(alike, lit(False))
     if isinstance(kind, StructType):
         alike = one.isNull() == other.isNull()
         for part in kind:
@@ -126,7 +104,9 @@ def same(one: Column, other: Column, kind: DataType) -> Column:
     near = magnitude(left - right) <= lit(share) * greatest(lit(1.0), magnitude(left), magnitude(right))
     # Infinity minus infinity is no number, and an infinite tolerance would let everything pass.
     finite = (magnitude(left) < float("inf")) & (magnitude(right) < float("inf"))
-    return one.eqNullSafe(other) | coalesce(finite & near, lit(False))
+    # Two zeros are equal to SQL, whatever their signs: as text they are not.
+    alike = (left != 0) | (right != 0) | (one.cast("string") == other.cast("string"))
+    return (one.eqNullSafe(other) | coalesce(finite & near, lit(False))) & coalesce(alike, lit(True))
 
 
 def shown(value: Column, kind: DataType) -> Column:

@@ -5,11 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
 from lodestream.sources.codecs.shape import Shape
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,13 @@ class Codec(ABC):
     def ddl(self) -> str:
         """The decoded columns as Spark DDL."""
         return self.shape.ddl
+
+    # Whether a message is a JSON object whose fields are the columns: then fields that nobody declared are noticed.
+    json_objects: ClassVar[bool] = False
+
+    def in_jvm(self, spark: SparkSession, value: str) -> SparkColumn | None:
+        """A struct column of the decoded `value` with `_error` last, where Spark itself can decode; None: `decode`."""
+        return None
 
     @abstractmethod
     def decode(self, values: pa.Array) -> tuple[pa.StructArray, pa.Array]:
@@ -79,6 +90,14 @@ class RowCodec(Codec):
         if len(value) > self.limits.value_bytes:
             raise BrokenRow(f"{len(value):,} bytes, the limit is {self.limits.value_bytes:,}")
         return value
+
+
+class RecordCodec(RowCodec):
+    """A codec whose messages are records of named values, such as an envelope can be made of."""
+
+    @abstractmethod
+    def record(self, value: bytes) -> dict[str, Any]:
+        """Everything in one message, by name. Raises BrokenRow."""
 
 
 def struct_array(rows: Iterable[dict[str, Any] | None], shape: Shape) -> pa.StructArray:

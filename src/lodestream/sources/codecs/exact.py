@@ -125,7 +125,7 @@ def _is_text(name: str) -> bool:
 
 
 def _scalar_text(given: Any, column: Column, problem: Problem) -> str | None:
-    if isinstance(given, dict | list):
+    if isinstance(given, dict | list) or (type(given) is str and not _is_text(given)):
         problem(column.name, f"is {_shown(given, column)}, not a plain value")
         return None
     return given if type(given) is str else plain_text(given)

@@ -10,42 +10,38 @@ import pyarrow as pa
 
 from lodestream.contracts import quoting
 from lodestream.errors import RegistryUnavailable
-from lodestream.sources.codecs import jvm_json
+from lodestream.names import CARRIED, ERROR
 from lodestream.sources.codecs.codec import Codec
-from lodestream.sources.codecs.json import JsonCodec
 from lodestream.sources.codecs.required import Required
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-RAW = "_lode"
-ERROR = "_error"
 _DECODED = "_decoded"
 _SILENT = re.compile(r"RegistryUnavailable: ([^\n]*)(?:\n\s*why: ([^\n]*))?")
 
 
 def decode_frame(df: DataFrame, codec: Codec, *, value: str = "value", required: Required | None = None) -> DataFrame:
     """The codec's columns, then `_lode` (every column of `df` as one struct) and `_error` (null for a good row)."""
-    in_jvm = isinstance(codec, JsonCodec) and jvm_json.runs_here(df.sparkSession)
-    decoded = _in_jvm(df, codec, value) if isinstance(codec, JsonCodec) and in_jvm else _in_workers(df, codec, value)
+    column = codec.in_jvm(df.sparkSession, value)
+    decoded = _in_workers(df, codec, value) if column is None else _in_jvm(df, codec, column)
     return required.held(decoded, ERROR) if required is not None else decoded
 
 
-def _in_jvm(df: DataFrame, codec: JsonCodec, value: str) -> DataFrame:
-    decoded = jvm_json.json_column(df.sparkSession, codec, value).alias(_DECODED)
+def _in_jvm(df: DataFrame, codec: Codec, column: Column) -> DataFrame:
     names = [f"{_DECODED}.{quoting.name(column.name)}" for column in codec.shape.columns]
-    return df.select(decoded, _raw(df)).select(*names, RAW, f"{_DECODED}.{ERROR}")
+    return df.select(column.alias(_DECODED), _raw(df)).select(*names, CARRIED, f"{_DECODED}.{ERROR}")
 
 
 def _in_workers(df: DataFrame, codec: Codec, value: str) -> DataFrame:
-    schema = f"{codec.ddl}, {RAW} {df.schema.simpleString()}, {ERROR} string"
+    schema = f"{codec.ddl}, {CARRIED} {df.schema.simpleString()}, {ERROR} string"
     return df.select(_raw(df)).mapInArrow(_Decoding(codec, value), schema)
 
 
 def _raw(df: DataFrame) -> Column:
     from pyspark.sql.functions import struct
 
-    return struct(*(quoting.name(name) for name in df.columns)).alias(RAW)
+    return struct(*(quoting.name(name) for name in df.columns)).alias(CARRIED)
 
 
 def registry_failure(error: BaseException | str) -> RegistryUnavailable | None:
@@ -68,4 +64,4 @@ class _Decoding:
             raw = batch.column(0)
             columns, errors = self.codec.decode(raw.field(raw.type.get_field_index(self.value)))
             names = [field.name for field in columns.type]
-            yield pa.RecordBatch.from_arrays([*columns.flatten(), raw, errors], names=[*names, RAW, ERROR])
+            yield pa.RecordBatch.from_arrays([*columns.flatten(), raw, errors], names=[*names, CARRIED, ERROR])

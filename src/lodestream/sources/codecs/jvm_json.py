@@ -15,7 +15,7 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lodestream.sources.codecs.json import JsonCodec
+from lodestream.sources.codecs.json.codec import JsonCodec
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession

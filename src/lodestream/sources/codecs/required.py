@@ -8,14 +8,10 @@ from typing import TYPE_CHECKING
 
 from lodestream.contracts import Contract, Violation, load_contract
 from lodestream.errors import UserCodeError
-from lodestream.pipeline.decoders import Avro, Csv, Debezium, DecodeDecl, Json, Protobuf
-from lodestream.sources.codecs.debezium import TOMBSTONE
+from lodestream.pipeline.decoders import DecoderDeclaration
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-
-# A delete often brings no more than its key.
-_BARE = f"__op IN ('d', 't', 'm', '{TOMBSTONE}')"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +22,13 @@ class Required:
     unless: str | None = None
 
     @classmethod
-    def of(cls, decl: DecodeDecl, root: Path, delete_when: str | None = None) -> Required:
+    def of(cls, decl: DecoderDeclaration, root: Path, delete_when: str | None = None) -> Required:
         """Only a contract that the decoder names: that of the table speaks of what the function returns."""
-        inner = decl.of if isinstance(decl, Debezium) else decl
-        named = _named(inner)
+        named = decl.schema_text
         if named is None or not named.endswith((".yaml", ".yml")):
             return cls()
         found = by_source(load_contract(root / named)).violations()
-        exempt = [one for one in (_BARE if isinstance(decl, Debezium) else None, delete_when) if one]
+        exempt = [one for one in (decl.bare, delete_when) if one]
         unless = " OR ".join(f"coalesce(({one}\n), false)" for one in exempt) or None
         return cls(tuple(one for one in found if one.kind == "required"), unless)
 
@@ -69,9 +64,3 @@ def by_source(contract: Contract) -> Contract:
     fields = tuple(replace(field, name=field.source_name, source=None) for field in contract.fields)
     keys = tuple(contract[key].source_name for key in contract.keys)
     return Contract(contract.name, contract.version, fields, keys=keys)
-
-
-def _named(decl: DecodeDecl) -> str | None:
-    if isinstance(decl, Json | Csv):
-        return decl.schema
-    return decl.columns if isinstance(decl, Avro | Protobuf) else None

@@ -70,15 +70,33 @@ def shape_of(schema: str | Iterable[Field]) -> Shape:
         return Shape(tuple(_from_field(field) for field in schema))
     try:
         kind = parse_type(f"struct<{schema}>")
+        _refuse_twice([name for name, _ in kind.members])
         found = Shape(tuple(Column(name, member, (name,)) for name, member in kind.members))
         arrow_type(kind)
     except ValueError as error:
         raise DeclarationError(
             f"the schema {schema[:60]!r} cannot be decoded to",
             why=str(error),
-            fix='write it as "id bigint, at timestamp"',
+            fix=_correction(str(error)),
         ) from None
     return found
+
+
+def _refuse_twice(names: list[str]) -> None:
+    """A table tells columns apart by their letters alone, whatever their case."""
+    lower = [name.lower() for name in names]
+    twice = next((name for place, name in enumerate(names) if name.lower() in lower[:place]), None)
+    if twice is not None:
+        first = names[lower.index(twice.lower())]
+        raise ValueError(f"{first} and {twice} are one name: the case of letters tells no columns apart")
+
+
+def _correction(why: str) -> str:
+    if why.startswith("decimal("):
+        return "a decimal has at most 38 digits: decimal(38,2), or string for a number that is only kept"
+    if "are one name" in why:
+        return "take one of them out, or read both in a contract, with a name of its own for each"
+    return 'write it as "id bigint, at timestamp"'
 
 
 def _from_field(field: Field) -> Column:

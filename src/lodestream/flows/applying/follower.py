@@ -1,0 +1,191 @@
+"""A keyed table is its feed applied: one feed snapshot after the other, each exactly once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql.functions import col, row_number
+
+from lodestream.contracts.quoting import name as quoted
+from lodestream.errors import CatalogUnavailable
+from lodestream.failpoints import reach
+from lodestream.flows.applying.load import load
+from lodestream.flows.applying.standing import follow_back, standing
+from lodestream.flows.directory.feed_watch import FeedWatch
+from lodestream.flows.facts import Facts
+from lodestream.flows.tuning import SMALL
+from lodestream.flows.writing.level import Level
+from lodestream.names import BATCH, WEIGHT
+from lodestream.tables.iceberg import IcebergStore
+from lodestream.tables.lake import Lake
+from lodestream.tables.live_rows import live_rows
+from lodestream.tables.merge import merge_changes
+from lodestream.tables.order import spread
+from lodestream.tables.publish import Base, Moved, Writer, until_published
+from lodestream.tables.snapshot import HELD, Snapshot, Stamp
+from lodestream.tables.swap import Swapper
+
+# How far back the count of the rows is looked for: the batch before has noted it, unless an earlier version made it.
+_MOST_STEPS = 100
+Write = Callable[[str, dict[str, str]], None]
+
+
+class Follower:
+    """Brings a table and its marks to the head of its feed.
+
+    It decides nothing: two runs that apply the same snapshot race for one publication, and the loser looks again.
+    """
+
+    def __init__(
+        self,
+        lake: Lake,
+        run: str,
+        feed: IcebergStore,
+        state: IcebergStore,
+        marks: IcebergStore,
+        identity: Sequence[str],
+        watch: FeedWatch,
+    ) -> None:
+        self._lake = lake
+        self._run = run
+        self._feed = feed
+        self._table = state.name
+        self._identity = list(identity)
+        self._watch = watch
+        self._state = Writer(state, run, alone=False)
+        self._marks = Writer(marks, run, alone=False)
+        self._swapper = Swapper(lake, state)
+        self._facts: dict[int, Facts] = {}
+        self._state.sweep()
+        self._marks.sweep()
+
+    def catch_up(self, known: Mapping[int, Facts] | None = None) -> Level:
+        """Apply what the table has not applied yet, then say where it stands; `known` spares a look at the feed."""
+        steps = 0
+        self._facts = dict(known or {})
+
+        def attempt() -> Level:
+            nonlocal steps
+            after, pending = self._pending()
+            for snapshot in pending:
+                self._step(after, snapshot)
+                after, steps = snapshot.id, steps + 1
+            return self._level(steps)
+
+        return until_published(self._table, attempt, why="runs beside us apply the same feed")
+
+    def leave(self) -> None:
+        """Drop the branches of a run that comes once."""
+        for writer in (self._state, self._marks):
+            writer.store.drop(writer.branch)
+
+    def _pending(self) -> tuple[int | None, list[Snapshot]]:
+        """The place that the table stands on, and the feed's snapshots after it, oldest first."""
+        base = self._state.begin()
+        # The feed is read after the table: whatever the table stands on, the feed has had it.
+        self._feed.refresh()
+        after = self._place(base)
+        found: list[Snapshot] = []
+        for snapshot in self._feed.ancestors(self._feed.head()):
+            if snapshot.id == after:
+                return after, found[::-1]
+            if snapshot.stamp is not None:
+                found.append(snapshot)
+            if after is not None and snapshot.parent == after:
+                return after, found[::-1]  # our place itself may have expired: what came after it is all there
+        if after is None:
+            return after, found[::-1]
+        follow_back(self._feed, self._marks.store, self._state.store)
+        return self._pending()
+
+    def _step(self, after: int | None, snapshot: Snapshot) -> None:
+        reach("apply.before", self._table)
+        facts = self._facts.get(snapshot.id) or self._watch.look(self._rows(snapshot), snapshot)
+        # Marks come first: once the table stands on a snapshot, its marks are there.
+        marks = self._marks.begin()
+        if facts.marks and self._place(marks) != snapshot.id:
+            self._publish(self._marks, marks, snapshot, self._remember(snapshot))
+        reach("apply.between", self._table)
+        state = self._state.begin()
+        if self._place(state) != after:
+            raise Moved(self._table)  # a run beside us applies the same feed
+        self._publish(self._state, state, snapshot, self._change(snapshot, facts, state.head), self._held(state))
+        reach("apply.after", self._table)
+
+    def _publish(
+        self, writer: Writer, base: Base, snapshot: Snapshot, write: Write, notes: Mapping[str, str] | None = None
+    ) -> None:
+        stamp = self._stamp(base, snapshot)
+        writer.publish(writer.stage(base, replace(stamp, notes={**stamp.notes, **(notes or {})}), write))
+
+    def _held(self, base: Base) -> dict[str, str]:
+        """A note for who counts the rows: the history before a snapshot may expire, and with it what it tells."""
+        store = self._state.store
+        found = live_rows(islice(store.ancestors(store.snapshot(base.head)), _MOST_STEPS))
+        return {} if found is None else {HELD: str(found)}
+
+    def _remember(self, snapshot: Snapshot) -> Write:
+        kept = self._lake.whole(self._marks.store.name).columns
+        marks = self._rows(snapshot).where(col(WEIGHT) == 0).select(*map(quoted, kept))
+        return partial(self._lake.append, self._marks.store.name, marks)
+
+    def _change(self, snapshot: Snapshot, facts: Facts, head: int) -> Write:
+        rows = spread(self._rows(snapshot).where(col(WEIGHT) != 0).drop(BATCH))
+        if facts.gone and facts.placed(head) and self._swapper.able:
+            coming = rows.where(col(WEIGHT) > 0).drop(WEIGHT)
+            return partial(self._swapper.swap, coming if facts.came else None, facts.places)
+        if facts.gone:
+            # Few rows in one partition: ordering them then needs no shuffle.
+            few = rows.coalesce(1) if facts.came + facts.gone <= SMALL else rows
+            return partial(self._merge, few, facts)
+        if facts.came:
+            new = rows.drop(WEIGHT)
+            if facts.came > SMALL:
+                return partial(load, self._lake, self._table, new, self._identity, self._watch.partition_by)
+            return partial(self._lake.append, self._table, new)
+        return self._nothing
+
+    def _merge(self, rows: DataFrame, facts: Facts, branch: str, properties: Mapping[str, str]) -> None:
+        # An update is a row that goes and one that comes: the one that comes replaces.
+        coming_first = Window.partitionBy(*map(quoted, self._identity)).orderBy(col(WEIGHT).desc())
+        changes = (
+            rows.withColumn("_lode_x_rank", row_number().over(coming_first))
+            .where(col("_lode_x_rank") == 1)
+            .drop("_lode_x_rank")
+        )
+        merge_changes(
+            self._lake, self._table, changes, branch, properties,
+            identity=self._identity, replaced=facts.replaced, within=facts.within,
+        )  # fmt: skip
+
+    def _nothing(self, branch: str, properties: Mapping[str, str]) -> None:
+        self._state.store.commit_empty(branch, properties)
+
+    def _stamp(self, base: Base, snapshot: Snapshot) -> Stamp:
+        """As the feed's own, so that the table says which input it contains, with the place in the feed beside it."""
+        source = snapshot.stamp
+        if source is None:
+            raise ValueError("only stamped snapshots are applied")
+        positions = {**source.positions, self._feed.name: {"uuid": self._feed.uuid, "snapshot": snapshot.id}}
+        notes = {"asof": source.notes["asof"]} if "asof" in source.notes else {}
+        before = base.stamp.positions if base.stamp else None
+        return Stamp(self._table, self._run, source.batch, positions, before, source.rows, notes)
+
+    def _level(self, steps: int) -> Level:
+        self._marks.store.refresh()
+        state, marks = self._state.store.head(), self._marks.store.head()
+        if state is None or marks is None:
+            raise CatalogUnavailable(f"{self._table} has no snapshot", why="its creation was interrupted")
+        return Level(state, marks, steps, self._state.store, self._marks.store)
+
+    def _rows(self, snapshot: Snapshot) -> DataFrame:
+        if snapshot.parent is None:
+            return self._lake.whole(self._feed.name, snapshot.id)
+        return self._lake.appended(self._feed.name, snapshot.parent, snapshot.id)
+
+    def _place(self, base: Base) -> int | None:
+        return standing(base, self._feed, self._table)

@@ -1,0 +1,84 @@
+"""The rows of a keyed table's feed: judged, put in order per key, and weighed against what the table holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame
+
+from lodestream.flows.applying.apply import ApplyFeed
+from lodestream.flows.applying.home import KeyedHome
+from lodestream.flows.batch import Batch, Span
+from lodestream.flows.code.declared import DeclaredInputs
+from lodestream.flows.context import Context
+from lodestream.flows.judging.contracted import Contracted
+from lodestream.flows.judging.judged_rows import JudgedRows
+from lodestream.flows.judging.terms import Terms
+from lodestream.flows.letters.table import DeadLetters
+from lodestream.flows.parts import Intake, Making
+from lodestream.flows.writing.changes import Changes, JudgedChanges
+from lodestream.flows.writing.derived import FollowedChanges, followed
+from lodestream.flows.writing.feed_rows import FeedBatch, Keeping
+from lodestream.flows.writing.lettered import Lettered
+from lodestream.flows.writing.making import read
+from lodestream.pipeline.definition import code_of
+from lodestream.sources.table.changes import KeyedChanges
+from lodestream.tables.snapshot import CODE
+from lodestream.tables.store import TableStore
+
+
+class KeyedMaking(Making):
+    """`follows` is the keyed table that this one is made from, if it is."""
+
+    steady = False
+
+    def __init__(
+        self, context: Context, kept: Contracted, home: KeyedHome, intake: Intake, dead: DeadLetters,
+        *, inputs: DeclaredInputs, applying: ApplyFeed, keeping: Keeping, follows: KeyedChanges | None = None,
+    ) -> None:  # fmt: skip
+        self._context = context
+        self._kept = kept
+        self._home = home
+        self._intake = intake
+        self._dead = dead
+        self._inputs = inputs
+        self._applying = applying
+        self._keeping = keeping
+        self._follows = follows
+        self._code = code_of(context.table)
+
+    @property
+    def terms(self) -> Terms:
+        return self._kept.terms
+
+    def make(self, span: Span) -> Batch:
+        frames = read(self._inputs, span)
+        self._lettered(self._dead).settle()
+        return self.judged(frames, span, self._dead)
+
+    def empty(self, span: Span, store: TableStore) -> Batch:
+        self._applying.expect()
+        return super().empty(span, store)
+
+    def judged(self, frames: Mapping[str, DataFrame], span: Span, dead: DeadLetters) -> FeedBatch:
+        """The given inputs as changes; a replay gives the rows of dead letters."""
+        siblings = self._home.siblings()
+        changes: Changes = JudgedChanges(siblings)
+        if self._follows is not None:
+            now = followed(frames, span, self._inputs, self._follows, siblings.keys)
+            if now.span.rows != span.rows:
+                self._context.tuning.fit(now.span.rows)
+            frames, span, changes = now.frames, now.span, FollowedChanges(siblings, now)
+        level = self._applying.catch_up()
+        rows = JudgedRows(
+            self.terms, frames, span, self._context.notices, self._intake.explain,
+            claiming=changes.claiming, measures=changes.measures(span.rows),
+        )  # fmt: skip
+        return FeedBatch(rows, changes, self._keeping, siblings, level, self._lettered(dead))
+
+    def notes(self) -> Mapping[str, str]:
+        """Rows stay as the code of their time made them: the batch says which code that was."""
+        return {CODE: self._code}
+
+    def _lettered(self, dead: DeadLetters) -> Lettered:
+        return Lettered(dead, self._home.store, self.terms.title)

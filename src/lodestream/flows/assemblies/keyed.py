@@ -1,0 +1,94 @@
+"""Keyed tables: the last change of each key wins, deletes included, and a feed says what changed.
+
+The feed is published and carries the positions of the inputs; then it is applied to the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql.types import StructType
+
+from lodestream.flows.applying.apply import ApplyFeed
+from lodestream.flows.applying.home import KeyedHome
+from lodestream.flows.applying.making import KeyedMaking
+from lodestream.flows.assemblies.contracts import Agreed, contracted
+from lodestream.flows.assemblies.keyed_shapes import derived_shape, keyed_shape, version_shape
+from lodestream.flows.assemblies.silver_table import SilverTable
+from lodestream.flows.context import Context
+from lodestream.flows.flow import Flow
+from lodestream.flows.guests.visit import Visited
+from lodestream.flows.guests.waiting import GuestGate
+from lodestream.flows.intake import SourceIntake
+from lodestream.flows.judging.judge import Judge
+from lodestream.flows.judging.ordering import KeyedJudge
+from lodestream.flows.judging.terms import Terms
+from lodestream.flows.letters.table import DeadLetters
+from lodestream.flows.parts import Parts
+from lodestream.flows.writing.feed_rows import Keeping, every_version, last_of_each_key
+from lodestream.names import VALID_FROM
+from lodestream.pipeline import Table
+from lodestream.sources.table.changes import KeyedChanges
+from lodestream.tables.lake import Lake
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    keeping: Keeping
+    judging: Callable[[Terms], Judge]
+    shape: Callable[[Terms], StructType]
+    identity: Callable[[Terms], Sequence[str]] = lambda terms: terms.keys
+    follows: KeyedChanges | None = None
+
+
+def keyed_table(lake: Lake, table: Table, run: str, agreed: Agreed) -> SilverTable:
+    """The last change of each key."""
+    return _assembled(lake, table, run, agreed, _Kind(last_of_each_key(truncates=_cdc(table)), _judge, keyed_shape))
+
+
+def history_table(lake: Lake, table: Table, run: str, agreed: Agreed) -> SilverTable:
+    """Every version of a row: SCD type 2."""
+    kind = _Kind(every_version(truncates=_cdc(table)), _judge, version_shape, lambda terms: (*terms.keys, VALID_FROM))
+    return _assembled(lake, table, run, agreed, kind)
+
+
+def derived_table(lake: Lake, table: Table, run: str, agreed: Agreed, follows: KeyedChanges) -> SilverTable:
+    """Made from a keyed table: it follows every change there, and has a feed of its own."""
+    kind = _Kind(last_of_each_key(), _derived_judge, lambda terms: derived_shape(terms, follows.name), follows=follows)
+    return _assembled(lake, table, run, agreed, kind)
+
+
+def _assembled(lake: Lake, table: Table, run: str, agreed: Agreed, kind: _Kind) -> SilverTable:
+    context, inputs, follows = Context.of(lake, table, run), agreed.inputs, kind.follows
+    dead = DeadLetters(lake, table.name, run)
+    kept = contracted(
+        context, agreed, dead, lambda: home.store, judging=kind.judging, keyed=True, keeps_result=follows is not None
+    )
+    home = KeyedHome(context, kept, kind.shape, kind.identity)
+    # A lookup changes seldom: how old the rows are is told by the input that is followed.
+    dates = (lambda source: source.name == inputs.driving) if follows is not None and inputs.corrected else None
+    intake = SourceIntake(inputs.sources, inputs.drives, dates)
+    applying = ApplyFeed(home.follower, home.siblings)
+    making = KeyedMaking(
+        context, kept, home, intake, dead, inputs=inputs, applying=applying, keeping=kind.keeping, follows=follows
+    )
+    flow = Flow(context, Parts(intake, home, making, (applying,), GuestGate()))
+    return SilverTable(flow, kept, Visited(context, home, making, inputs, home.leave))
+
+
+def _cdc(table: Table) -> bool:
+    return table.decode is not None and table.decode.notices
+
+
+def _judge(terms: Terms) -> Judge:
+    table = terms.table
+    return KeyedJudge(
+        table.name, terms.contract, table.filters, table.expectations, terms.arrival, terms.keys,
+        table.sequence_by, table.delete_when,
+    )  # fmt: skip
+
+
+def _derived_judge(terms: Terms) -> Judge:
+    table = terms.table
+    return Judge(table.name, terms.contract, table.filters, table.expectations, None, terms.keys)

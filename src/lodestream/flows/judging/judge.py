@@ -1,0 +1,117 @@
+"""Hold rows against a contract: which may enter the table, which become dead letters, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.functions import array, array_compact, col, concat, expr, lit, when
+
+from lodestream.contracts import Contract, Violation, quoting
+from lodestream.contracts.check import reserved
+from lodestream.contracts.conform import conform
+from lodestream.contracts.masking import MaskingKey, masked
+from lodestream.contracts.violations import hidden
+from lodestream.errors import DeclarationError
+from lodestream.names import CARRIED, FILTERED, REASONS, WARNED
+from lodestream.pipeline import Expectation, Filter
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Adds `_reasons`, `_filtered` and `_warned` to conformed rows; rejects nothing by itself."""
+
+    table: str
+    contract: Contract | None
+    filters: Sequence[Filter] = ()
+    expectations: Sequence[Expectation] = ()
+    arrival: str | None = None
+    keys: Sequence[str] = ()
+
+    def conformed(self, rows: DataFrame) -> DataFrame:
+        """The contract's columns, exactly converted, and the reasons a row must not pass."""
+        if self.contract is None:
+            names = [name for name in rows.columns if name != CARRIED]
+            return self._judged(rows, [col(f"`{name}`") for name in names], [])
+        incoming = {field.name: field.dataType.simpleString() for field in rows.schema if field.name != CARRIED}
+        made = conform(self.contract, incoming)
+        self._refuse_impossible([(one.field.name, one.refusal) for one in made if one.refusal])
+        values = [expr(one.value).alias(one.field.name) for one in made]
+        return self._judged(rows, values, [one.failed for one in made if one.failed.sql != "false"])
+
+    def _judged(self, rows: DataFrame, values: Sequence[Column], failed: Sequence[Violation]) -> DataFrame:
+        broken = [_reason(violation) for violation in failed]
+        beside = self._beside(rows)
+        # The offending value is gone after the conversion, so these reasons are made beside it.
+        first = rows.select(
+            *values, *map(quoting.name, beside), col(CARRIED), array_compact(array(*broken)).alias("_lode_x_unfit")
+        )
+        reasons = array_compact(array(*[_reason(violation) for violation in self._violations()]))
+        # A value that did not convert is null now: "is null" beside "is not a double" would say it twice.
+        everything = when(expr("size(_lode_x_unfit) > 0"), col("_lode_x_unfit")).otherwise(reasons)
+        typed = first.withColumn(REASONS, everything.cast("array<string>")).drop("_lode_x_unfit")
+        typed = typed.withColumn(FILTERED, filtered_by(self.filters))
+        return self._masked(typed.withColumn(WARNED, self._warned()).drop(*beside))
+
+    def _beside(self, rows: DataFrame) -> list[str]:
+        """What the function returned besides the contract's columns: filters and expectations see it, no table does."""
+        if self.contract is None or not (self.filters or self.expectations):
+            return []
+        known = {field.name.lower() for field in self.contract.fields}
+        return [name for name in rows.columns if name.lower() not in known and not reserved(name)]
+
+    @property
+    def masks(self) -> bool:
+        return self.contract is not None and any(map(hidden, self.contract.fields))
+
+    def _masked(self, judged: DataFrame) -> DataFrame:
+        """Rules saw the values as they came; whatever is written from here on does not."""
+        if self.contract is None or not self.masks:
+            return judged
+        shown = masked(self.contract, MaskingKey.of_environment(self.contract))
+        return judged.withColumns({name: expr(sql).cast(judged.schema[name].dataType) for name, sql in shown.items()})
+
+    def _violations(self) -> list[Violation]:
+        found = list(self.contract.violations(arrival=self.arrival)) if self.contract else []
+        # Rows without their key could not be told apart: all but one would pass for duplicates.
+        named = {one.reason for one in found}
+        found += [one for one in map(_keyless, self.keys) if one.reason not in named]
+        return found + [_expected(one) for one in self.expectations if one.action != "warn"]
+
+    def _warned(self) -> Column:
+        found = list(self.contract.warnings()) if self.contract else []
+        found += [_expected(one) for one in self.expectations if one.action == "warn"]
+        names = [when(expr(one.sql), lit(one.reason)) for one in found]
+        return array_compact(array(*names)).cast("array<string>") if names else array().cast("array<string>")
+
+    def _refuse_impossible(self, refusals: Sequence[tuple[str, str | None]]) -> None:
+        if refusals:
+            raise DeclarationError(
+                f"{self.table} cannot fulfil its contract {self.contract.title if self.contract else ''}",
+                why="; ".join(f"{name}: {why}" for name, why in refusals),
+                fix="give the column the contract's type in the function, or state the conversion in the contract",
+            )
+
+
+def filtered_by(filters: Sequence[Filter]) -> Column:
+    """The first declared filter that does not keep the row, or null; an unknown outcome does not keep it."""
+    verdict: Column = lit(None).cast("string")
+    for one in reversed(filters):
+        verdict = when(expr(f"NOT coalesce(({one.sql}\n), false)"), lit(one.name)).otherwise(verdict)
+    return verdict
+
+
+def _reason(violation: Violation) -> Column:
+    text: Column = lit(violation.reason)
+    if violation.shown:
+        text = concat(text, lit(": "), expr(f"coalesce({violation.shown}, 'null')"))
+    return when(expr(violation.sql), text)
+
+
+def _keyless(key: str) -> Violation:
+    return Violation(f"{key} is null", f"({quoting.name(key)} IS NULL)", "required", column=key)
+
+
+def _expected(one: Expectation) -> Violation:
+    return Violation(f"expect: {one.name}", f"NOT coalesce(({one.sql}\n), false)", action=one.action)

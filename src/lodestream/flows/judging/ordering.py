@@ -1,0 +1,111 @@
+"""Where each change of a key stands in the order of all of them, and whether it deletes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.functions import (
+    array,
+    array_compact,
+    coalesce,
+    col,
+    concat,
+    expr,
+    lit,
+    struct,
+    to_json,
+    when,
+    xxhash64,
+)
+from pyspark.sql.types import StructType
+
+from lodestream.contracts.quoting import name as quoted
+from lodestream.errors import DeclarationError
+from lodestream.flows.judging.judge import Judge
+from lodestream.names import CARRIED, FILTERED, PLACE, REASONS
+from lodestream.sources.coordinates import located_by
+from lodestream.tables.order import GONE
+
+# What Debezium sends beside rows, and what is counted of it: a tombstone repeats the delete before it.
+_OPERATION, _NOTICE = "__op", "_lode_x_notice"
+TOMBSTONE, TRUNCATE = "tombstone", "truncate"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedJudge(Judge):
+    """Adds `_place` to judged rows.
+
+    A delete needs its key and its place, and nothing else of the contract: the event often has no more than that.
+    """
+
+    sequence: tuple[str, ...] = ()
+    delete_when: str | None = None
+
+    def conformed(self, rows: DataFrame) -> DataFrame:
+        self._check_columns(rows)
+        notice = _notice_of(rows)
+        gone = expr(f"coalesce(({self.delete_when}\n), false)") if self.delete_when else lit(False)
+        gone = gone | notice.eqNullSafe(lit(TRUNCATE))
+        # The function's columns are gone once the rows are conformed, so the place rides along in the raw row.
+        place = place_of(rows, self.sequence, gone)
+        marked = rows.withColumn(CARRIED, col(CARRIED).withField(PLACE, place).withField(_NOTICE, notice))
+        judged = Judge.conformed(self, marked).withColumn(PLACE, col(f"{CARRIED}.{PLACE}"))
+        noticed = col(f"{CARRIED}.{_NOTICE}")
+        filtered = coalesce(noticed, when(~deletes(), col(FILTERED)))
+        judged = judged.withColumn(REASONS, self._reasons(noticed)).withColumn(FILTERED, filtered)
+        return judged.withColumn(CARRIED, col(CARRIED).dropFields(PLACE, _NOTICE))
+
+    def _reasons(self, noticed: Column) -> Column:
+        keyless = [when(col(quoted(key)).isNull(), lit(f"{key} is null")) for key in self.keys]
+        placeless = [
+            when(col(f"{PLACE}.by_{number}").isNull(), lit(f"{one} is null: sequence_by needs it"))
+            for number, one in enumerate(self.sequence)
+        ]
+        without_key = array_compact(array(*keyless)).cast("array<string>")
+        without_place = array_compact(array(*placeless)).cast("array<string>")
+        none = array().cast("array<string>")
+        of_key = when(noticed.isNotNull(), none).when(deletes(), without_key).otherwise(col(REASONS))
+        return concat(of_key, when(noticed.eqNullSafe(lit(TOMBSTONE)), none).otherwise(without_place))
+
+    def _check_columns(self, rows: DataFrame) -> None:
+        missing = [one for one in self.sequence if one not in rows.columns]
+        if missing:
+            raise DeclarationError(
+                f"{self.table}: sequence_by names {', '.join(missing)}, which the function does not give",
+                why=f"its columns: {', '.join(one for one in rows.columns if one != CARRIED)}",
+                fix="return the column from the function, or name another one",
+            )
+
+
+def deletes() -> Column:
+    return col(f"{PLACE}.{GONE}")
+
+
+def _notice_of(rows: DataFrame) -> Column:
+    """What a message of a change feed is when it is no row of the table, else null."""
+    if _OPERATION not in rows.columns:
+        return lit(None).cast("string")
+    return when(col(_OPERATION) == TOMBSTONE, TOMBSTONE).when(col(_OPERATION) == "t", TRUNCATE)
+
+
+def place_of(rows: DataFrame, sequence: Sequence[str], gone: Column) -> Column:
+    """The sequence, then the coordinates in the source: partition and offset, or file and row.
+
+    Without `sequence_by` the source's own time stands first, if it has one. Rows that have no position, because
+    another table gave them, are told apart by their content: any fixed order will do, as long as it is the same in
+    every slicing.
+    """
+    raw = rows.schema[CARRIED].dataType
+    names = raw.names if isinstance(raw, StructType) else []
+    located = located_by(names)
+    by = [col(quoted(one)) for one in sequence]
+    if not by and located and located.clock in names:
+        by = [col(f"{CARRIED}.{located.clock}")]
+    parts = [one.alias(f"by_{number}") for number, one in enumerate(by)]
+    parts += [col(f"{CARRIED}.{one}").alias(one) for one in located.order] if located else []
+    if located is None:
+        own = [quoted(one) for one in rows.columns if one != CARRIED]
+        parts.append(xxhash64(to_json(struct(*own))).alias("content"))
+    return struct(*parts, gone.alias(GONE))

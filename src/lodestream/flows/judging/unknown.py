@@ -1,0 +1,54 @@
+"""Fields that events carry and the contract does not name: noticed and counted, never a reason to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyspark.sql import Column, Row
+from pyspark.sql.functions import collect_set, count_if, expr, flatten, size, when
+from pyspark.sql.functions import slice as part
+
+from lodestream.contracts import quoting
+from lodestream.names import CARRIED
+
+_COUNT, _NAMES = "unknown", "unknown_names"
+# Every row of a small batch is looked at, of a larger one about as many: a second look at each would cost a second.
+_MOST_ROWS = 20_000
+_LONGEST_VALUE = 1_000_000
+_MOST_NAMES = 20
+_SHOWN = 80
+
+
+class UnknownFields:
+    """What is new among the top-level fields of JSON events. Other formats name their fields in a schema."""
+
+    def __init__(self, decode: Callable[..., object] | None) -> None:
+        codec = getattr(decode, "keywords", {}).get("codec")
+        columns = codec.shape.columns if codec is not None and codec.json_objects else ()
+        self._known = sorted({name.lower() for column in columns for name in column.sources})
+        self._told: set[str] = set()
+
+    def aggregates(self, rows: int) -> list[Column]:
+        """Beside the other counts of a batch, in the same job."""
+        if not self._known:
+            return []
+        listed = ", ".join(map(quoting.text, self._known))
+        looked = f"octet_length({CARRIED}.value) < {_LONGEST_VALUE}"
+        if rows > _MOST_ROWS:
+            looked += f" AND pmod(xxhash64({CARRIED}.value), {-(-rows // _MOST_ROWS)}) = 0"
+        keys = f"json_object_keys(CASE WHEN {looked} THEN cast({CARRIED}.value AS string) END)"
+        unknown = expr(f"transform(filter({keys}, k -> NOT lower(k) IN ({listed})), k -> left(k, {_SHOWN}))")
+        some = size(unknown) > 0
+        return [
+            count_if(some).alias(_COUNT),
+            flatten(collect_set(when(some, part(unknown, 1, _MOST_NAMES)))).alias(_NAMES),
+        ]
+
+    def count(self, seen: Row) -> dict[str, int]:
+        return {_COUNT: int(seen[_COUNT])} if self._known and seen[_COUNT] else {}
+
+    def news(self, seen: Row) -> list[str]:
+        """Names that nobody was told of yet."""
+        new = sorted(set(seen[_NAMES]) - self._told) if self._known else []
+        self._told.update(new)
+        return new[:_MOST_NAMES]

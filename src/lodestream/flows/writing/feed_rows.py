@@ -1,0 +1,172 @@
+"""A batch of a keyed table: judged, ordered per key, and written to the feed as weighted rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from pyspark.sql import DataFrame, Observation, Row
+from pyspark.sql.functions import col, lit, struct
+
+from lodestream.errors import AuditFailed
+from lodestream.flows.batch import Batch
+from lodestream.flows.facts import Facts
+from lodestream.flows.judging.judged_rows import JudgedRows
+from lodestream.flows.judging.truncates import Floor, floor_of
+from lodestream.flows.writing.changes import Changes
+from lodestream.flows.writing.lettered import Lettered
+from lodestream.flows.writing.level import Level
+from lodestream.flows.writing.siblings import Siblings
+from lodestream.flows.writing.upserts import AT, upserted
+from lodestream.flows.writing.versions import versioned
+from lodestream.names import BATCH, WEIGHT
+from lodestream.tables.find import MOST_KEYS, quick_look, rows_of
+from lodestream.tables.order import gathered
+from lodestream.tables.snapshot import PREFIX, Snapshot, Stamp
+
+# A row without a day lies in no range of days, and more ranges than this are as slow as none.
+_MOST_DAYS = 62
+MakeRows = Callable[[DataFrame, DataFrame | None, DataFrame | None, Siblings], DataFrame]
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """What a keyed table keeps of its keys: how changes become feed rows, and how many of them a change makes at most
+    where each key is held against that many truncates."""
+
+    rows: MakeRows
+    most_rows: Callable[[int], int]
+    truncates: bool = False  # whether its source may tell of them
+    every_truncate: bool = False  # whether each of them counts, not just the last
+
+
+def last_of_each_key(*, truncates: bool = False) -> Keeping:
+    return Keeping(lambda c, k, m, s: upserted(c, k, m, s.keys, s.columns), lambda _borders: 2, truncates)
+
+
+def every_version(*, truncates: bool = False) -> Keeping:
+    # A version is taken back and given again; the one before it ends earlier; and one may be a mark.
+    return Keeping(
+        lambda c, k, m, s: versioned(c, k, m, s.keys, s.own), lambda borders: 4 * (1 + borders), truncates, True
+    )
+
+
+class FeedBatch(Batch):
+    """Built on a table that has applied its whole feed: `level` says which snapshots those are."""
+
+    def __init__(
+        self, rows: JudgedRows, changes: Changes, keeping: Keeping, siblings: Siblings, level: Level, lettered: Lettered
+    ) -> None:
+        self.judged = rows
+        self._changes = changes
+        self._keeping = keeping
+        self._siblings = siblings
+        self._level = level
+        self._lettered = lettered
+        self._facts: Facts | None = None
+        try:
+            self._floor = self._find_floor()
+            self.counts = changes.counts(rows, level.state)
+            self._most = changes.most(rows, self._floor, level.state)
+        except BaseException:
+            self.release()  # as in the judging itself: the batch does not exist yet
+            raise
+
+    def write(self, branch: str, properties: Mapping[str, str]) -> None:
+        number, siblings = int(properties[PREFIX + "batch"]), self._siblings
+        rows = self._rows(self._changes.rows(self.judged, self._floor, self._level.state, number))
+        rows = self._floor.mark(rows) if self._floor else rows
+        rows = rows.withColumn(BATCH, lit(number).cast("bigint"))
+        told = Observation()
+        entry = addresses.entry() if (addresses := siblings.directory.addresses) else None
+        mark = addresses.hash() if (addresses := siblings.marked.addresses) else None
+        watched = siblings.watch.columns(few=2 * self._most <= MOST_KEYS, at=AT, entry=entry, mark=mark)
+        siblings.lake.append(siblings.feed, rows.observe(told, *watched).drop(AT), branch, properties)
+        written = self._facts = siblings.watch.facts(told.get, self._level.state.id, self._level.marks.id)
+        # The feed has two rows for an update: a reader of the table sees one that was written.
+        self.counts = {**self.counts, "out": written.came, "upserted": written.came, "deleted": written.deleted}
+
+    def audit(self, snapshot: Snapshot) -> None:
+        self.judged.account()
+        if snapshot.stamp is not None:
+            limits, counts = self.judged.terms.limits, self.counts
+            limits.check(self.judged.rows, snapshot.stamp.batch, counts["in"], counts["dead"])
+        borders = self._floor.rows if self._floor is not None else 0
+        if snapshot.added_rows > self._most * self._keeping.most_rows(borders) + borders:  # a truncate is a row, too
+            raise AuditFailed(
+                f"{self._siblings.feed}: {snapshot.added_rows:,} rows were written for {self._most:,} changes",
+                why="the declared function gives other rows each time it runs (random values, the clock)",
+                fix="make the function depend on its inputs alone",
+            )
+
+    def facts(self) -> Facts | None:
+        return self._facts
+
+    def notes(self) -> Mapping[str, str]:
+        return self._lettered.notes()
+
+    def tidy(self, *, lost: bool) -> None:
+        self._lettered.tidy(lost=lost)
+
+    def companions(self, stamp: Stamp, place: str) -> None:
+        letters = self._changes.letters
+        self._lettered.publish(lambda: letters(self.judged, self._level.state), self.counts["dead"], stamp, place)
+
+    def release(self) -> None:
+        self.judged.release()
+
+    def _find_floor(self) -> Floor | None:
+        siblings, at = self._siblings, self._level.marks
+        if not self._keeping.truncates:
+            return None
+        marks = siblings.lake.whole(siblings.marks, at.id) if at.total_rows else None
+        return floor_of(self.judged.rows, marks, siblings.keys, every=self._keeping.every_truncate)
+
+    def _rows(self, changes: DataFrame) -> DataFrame:
+        """The feed rows that the changes make of what is stored."""
+        rows = self._keeping.rows(changes, self._known(changes), self._remembered(changes), self._siblings)
+        return rows if self._changes.remembers else rows.where(col(WEIGHT) != 0)
+
+    def _remembered(self, changes: DataFrame) -> DataFrame | None:
+        """The marks of the changed keys; None when there are surely none, as for most batches."""
+        at, siblings, listed = self._level.marks, self._siblings, self._listed
+        if at.total_rows == 0 or self._most == 0:
+            return None
+        directory = siblings.marked.at(at, self._level.before_marks()) if listed else None
+        if directory is not None:
+            there, _ = directory.find([one["mark"] for one in listed])
+            listed = [one for one, found in zip(listed, there, strict=True) if found]
+            if not listed:
+                return None
+        rows = siblings.lake.whole(siblings.marks, at.id, quick_look(at, self._cores))
+        return rows_of(self._near(rows), siblings.keys, changes, list({one["first"] for one in listed}))
+
+    def _known(self, changes: DataFrame) -> DataFrame | None:
+        """The table's own rows of the changed keys, and where they lie."""
+        at, siblings, listed = self._level.state, self._siblings, self._listed
+        if at.total_rows == 0 or self._most == 0:
+            return None
+        rows = siblings.lake.whole(siblings.table, at.id, quick_look(at, self._cores))
+        rows = rows.select("*", struct(col("_file").alias("file"), col("_pos").alias("pos")).alias(AT))
+        rows = self._near(gathered(rows))
+        directory = siblings.directory.at(at, self._level.before()) if listed else None
+        if directory is None:
+            return rows_of(rows, siblings.keys, changes, list({one["first"] for one in listed}))
+        there, days = directory.find([one["hash"] for one in listed])
+        firsts = {one["first"] for one, found in zip(listed, there, strict=True) if found}
+        if not firsts:
+            return None
+        rows = directory.addresses.on(rows, days) if len(days) <= _MOST_DAYS else rows
+        return rows_of(rows, siblings.keys, changes, list(firsts))
+
+    def _near(self, rows: DataFrame) -> DataFrame:
+        return self._changes.near(rows, self.judged, self._floor)
+
+    @cached_property
+    def _listed(self) -> list[Row]:
+        return self._changes.listed(self.judged, self._floor)
+
+    @property
+    def _cores(self) -> int:
+        return int(self._siblings.lake.spark.sparkContext.defaultParallelism)

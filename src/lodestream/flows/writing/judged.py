@@ -1,0 +1,93 @@
+"""A Silver batch held against its contract, then written as dead letters and as rows: the first row of a key stays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql.functions import col, count_if, struct, to_json, xxhash64
+
+from lodestream.contracts.quoting import name as quoted
+from lodestream.errors import AuditFailed
+from lodestream.flows.batch import Batch
+from lodestream.flows.facts import Facts
+from lodestream.flows.judging.duplicates import Stored
+from lodestream.flows.judging.judged_rows import JudgedRows
+from lodestream.flows.writing.lettered import Lettered
+from lodestream.names import CARRIED, FILTERED, REASONS, WARNED
+from lodestream.tables.snapshot import Snapshot, Stamp
+
+_AGAIN = "_lode_x_again"
+
+
+class JudgedBatch(Batch):
+    def __init__(self, rows: JudgedRows, lettered: Lettered) -> None:
+        self.judged = rows
+        self.counts = rows.counts
+        self._terms = rows.terms
+        self._lake = rows.terms.rows.lake
+        self._lettered = lettered
+        self._came: list[int] | None = None
+        self._duplicates: Observation | None = None
+
+    def write(self, branch: str, properties: Mapping[str, str]) -> None:
+        good = self.judged.rows.where(self.judged.claiming)
+        rows = self._first_of_each_key(good) if self._terms.keys else good
+        self._lake.append(self._terms.name, rows.drop(CARRIED, REASONS, FILTERED, WARNED), branch, properties)
+
+    def audit(self, snapshot: Snapshot) -> None:
+        counts = self.counts
+        self.judged.account()
+        if snapshot.stamp is not None:
+            self._terms.limits.check(self.judged.rows, snapshot.stamp.batch, counts["in"], counts["dead"])
+        duplicates = self._count_duplicates()
+        self.counts = {**counts, "duplicates": duplicates}
+        if snapshot.added_rows + duplicates != counts["kept"]:
+            beside = f" and {duplicates:,} duplicates" if duplicates else ""
+            raise AuditFailed(
+                f"{self._terms.name}: {snapshot.added_rows:,} rows{beside} were written"
+                f" where {counts['kept']:,} were counted",
+                why="the declared function gives other rows each time it runs (random values, the clock)",
+                fix="make the function depend on its inputs alone",
+            )
+
+    def facts(self) -> Facts | None:
+        return Facts(came=len(self._came), entries=tuple(self._came)) if self._came is not None else None
+
+    def notes(self) -> Mapping[str, str]:
+        return self._lettered.notes()
+
+    def tidy(self, *, lost: bool) -> None:
+        self._lettered.tidy(lost=lost)
+
+    def companions(self, stamp: Stamp, place: str) -> None:
+        self._lettered.publish(self.judged.letters, self.counts["dead"], stamp, place)
+
+    def release(self) -> None:
+        self.judged.release()
+
+    def _first_of_each_key(self, good: DataFrame) -> DataFrame:
+        """What came before is left out, and counted; nothing is sorted or looked up where surely nothing did."""
+        search, seen, store = self.judged.search(), self.judged.seen, self._lettered.main
+        self._came, head = search.entries(seen), store.head()
+        known = None
+        if self._came is not None and head is not None:
+            known = self._terms.directory.at(head, store.ancestors(head))
+        held = search.held(Stored(self._lake, self._terms.name, head), good, seen, known)
+        if held is None and search.all_differ(seen, self.counts["kept"]):
+            return good
+        self._duplicates = Observation()
+        marked = search.marked(good, held, self._order(good), _AGAIN)
+        marked = marked.observe(self._duplicates, count_if(col(_AGAIN)).alias("duplicates"))
+        return marked.where(~col(_AGAIN)).select(*good.columns)
+
+    def _count_duplicates(self) -> int:
+        return int(self._duplicates.get["duplicates"]) if self._duplicates is not None else 0
+
+    def _order(self, good: DataFrame) -> list[Column]:
+        """The order in which rows come. Those that stand at one place, or at none, have one by their content."""
+        places = self.judged.positions()
+        if places and not self._terms.rows.multiplies:
+            return places
+        own = [quoted(name) for name in good.columns if name not in (CARRIED, REASONS, FILTERED, WARNED)]
+        return [*places, xxhash64(to_json(struct(*own)))]

@@ -1,0 +1,116 @@
+"""What a set of changes does to the rows of their keys, as feed rows: the last change of each key wins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.functions import array, array_compact, col, explode, expr, lit, struct, to_json, when
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+
+from lodestream.contracts.quoting import name as quoted
+from lodestream.names import ORDER, PLACE, WEIGHT
+from lodestream.tables.order import GONE
+
+_SIDE, _ROW = "_lode_x_side", "_lode_x_row"
+# Where a stored row lies in the table: it goes with the row's -1, and with the +1 that replaces it; told, not written.
+AT = "_lode_x_at"
+_NOWHERE = "struct<file:string,pos:bigint>"
+_CHANGE, _STORED, _MARK = 0, 1, 2
+
+
+def upserted(
+    changes: DataFrame, known: DataFrame | None, marks: DataFrame | None, keys: Sequence[str], columns: Sequence[str]
+) -> DataFrame:
+    """Feed rows for `changes` (columns and `_place`) over the stored rows and the marks of the same keys.
+
+    An update is -1 and +1, a delete -1. Weight 0 remembers a change that no row shows: a delete, so that an older
+    change which comes later loses to it, and an update that changed nothing.
+    """
+    row = struct(*[col(quoted(one)) for one in columns])
+    sides = [_side(changes, _CHANGE, keys, row, col(PLACE))]
+    if known is not None:
+        sides.append(_side(known, _STORED, keys, row, col(ORDER)))
+    if marks is not None:
+        nothing = lit(None).cast(sides[0].schema[_ROW].dataType)
+        sides.append(_side(marks, _MARK, keys, nothing, col(ORDER)))
+    together = sides[0]
+    for side in sides[1:]:
+        together = together.unionByName(side)
+    grouped = together.groupBy(*map(quoted, keys)).agg(
+        expr(f"max_by(struct({PLACE}, {_ROW}), {PLACE}) FILTER (WHERE {_SIDE} = {_CHANGE})").alias("_lode_x_new"),
+        expr(f"max_by(struct({PLACE}, {_ROW}, {AT}), {PLACE}) FILTER (WHERE {_SIDE} = {_STORED})").alias("_lode_x_old"),
+        expr(f"max({PLACE}) FILTER (WHERE {_SIDE} = {_MARK})").alias("_lode_x_mark"),
+    )
+    newer = expr(
+        f"_lode_x_new IS NOT NULL AND (_lode_x_old IS NULL OR _lode_x_new.{PLACE} > _lode_x_old.{PLACE})"
+        f" AND (_lode_x_mark IS NULL OR _lode_x_new.{PLACE} > _lode_x_mark)"
+    )
+    same = (
+        col("_lode_x_old").isNotNull()
+        & ~col(f"_lode_x_new.{PLACE}.{GONE}")
+        & same_rows(grouped, f"_lode_x_new.{_ROW}", f"_lode_x_old.{_ROW}")
+    )
+    decided = grouped.where(newer).withColumn("_lode_x_same", same)
+    return fed(decided, _weighted(keys, columns, grouped), columns)
+
+
+def fed(decided: DataFrame, weighted: Sequence[Column], columns: Sequence[str]) -> DataFrame:
+    """One row per weight that is not null."""
+    lines = decided.select(explode(array_compact(array(*weighted))).alias("_lode_x_line"))
+    named = [col(f"_lode_x_line.{_ROW}.{quoted(one)}").alias(one) for one in columns]
+    told = [
+        col(f"_lode_x_line.{PLACE}").alias(ORDER),
+        col(f"_lode_x_line.{WEIGHT}").alias(WEIGHT),
+        col(f"_lode_x_line.{AT}").alias(AT),
+    ]
+    return lines.select(*named, *told)
+
+
+def line(weight: int, place: Column, row: Column, at: Column | None = None) -> Column:
+    nowhere = lit(None).cast(_NOWHERE)
+    return struct(
+        lit(weight).alias(WEIGHT), place.alias(PLACE), row.alias(_ROW), (nowhere if at is None else at).alias(AT)
+    )
+
+
+def at(frame: DataFrame) -> Column:
+    """Where the rows of a frame lie; null when they are no stored ones."""
+    return col(AT) if AT in frame.columns else lit(None).cast(_NOWHERE)
+
+
+def same_rows(frame: DataFrame, one: str, other: str) -> Column:
+    if _has_map(frame.select(one).schema[0].dataType):
+        return to_json(col(one)).eqNullSafe(to_json(col(other)))  # maps cannot be compared
+    return col(one).eqNullSafe(col(other))
+
+
+def _weighted(keys: Sequence[str], columns: Sequence[str], grouped: DataFrame) -> list[Column]:
+    gone, existed = col(f"_lode_x_new.{PLACE}.{GONE}"), col("_lode_x_old").isNotNull()
+    kinds = {field.name: field.dataType for field in grouped.select(f"_lode_x_new.{_ROW}.*").schema}
+    only_keys = struct(
+        *[(col(quoted(one)) if one in keys else lit(None).cast(kinds[one])).alias(one) for one in columns]
+    )
+    return [
+        when(
+            existed & ~col("_lode_x_same"),
+            line(-1, col(f"_lode_x_old.{PLACE}"), col(f"_lode_x_old.{_ROW}"), col(f"_lode_x_old.{AT}")),
+        ),
+        when(
+            ~gone & ~col("_lode_x_same"),
+            line(1, col(f"_lode_x_new.{PLACE}"), col(f"_lode_x_new.{_ROW}"), col(f"_lode_x_old.{AT}")),
+        ),
+        when(gone | col("_lode_x_same"), line(0, col(f"_lode_x_new.{PLACE}"), only_keys)),
+    ]
+
+
+def _side(frame: DataFrame, side: int, keys: Sequence[str], row: Column, place: Column) -> DataFrame:
+    return frame.select(
+        *map(quoted, keys), lit(side).alias(_SIDE), row.alias(_ROW), place.alias(PLACE), at(frame).alias(AT)
+    )
+
+
+def _has_map(kind: DataType) -> bool:
+    if isinstance(kind, StructType):
+        return any(_has_map(field.dataType) for field in kind)
+    return _has_map(kind.elementType) if isinstance(kind, ArrayType) else isinstance(kind, MapType)

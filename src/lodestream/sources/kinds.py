@@ -1,0 +1,106 @@
+"""The kinds of sources. A kind registers itself: how it is opened, and how it is asked what waits there.
+
+Nobody else names a kind: whoever has a declaration asks here what goes with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from lodestream.config import Config
+from lodestream.errors import DeclarationError
+from lodestream.pipeline.sources import Coordinates, SourceDeclaration
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lodestream.sources.source import PulledSource, Source
+    from lodestream.tables.lake import Lake
+
+D = TypeVar("D", bound=SourceDeclaration)
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What a source is opened with. `bootstrap` is the project's own broker, or the one that it is configured with."""
+
+    lake: Lake
+    table: str
+    pipeline: str
+    config: Config
+    bootstrap: str
+    # What the sources of one run have in common, such as a connection. Keys are the kind's own.
+    shared: dict[Any, Any] = field(default_factory=dict)
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session of the table's flow."""
+        return self.lake.spark
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Rows that no batch has read, and when the oldest of them came."""
+
+    rows: int
+    since: float | None = None
+
+
+# Given a table's positions, what waits for it; None when only its flow can say.
+Backlog = Callable[[Mapping[str, Any]], Waiting | None]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceKind:
+    """`open` gives a source that is read from one position to another, `pull` one that plans its batches itself.
+
+    `backlog` is asked by `lode status`, in a thread and without a JVM: None says that the source does not answer.
+    """
+
+    declaration: type[SourceDeclaration]
+    open: Callable[[Any, Opening], Source] | None = None
+    pull: Callable[[Any, Opening], PulledSource] | None = None
+    backlog: Callable[[Any, Config], Backlog | None] | None = None
+
+
+_kinds: dict[type[SourceDeclaration], SourceKind] = {}
+
+
+def register_source(
+    declaration: type[D],
+    *,
+    open: Callable[[D, Opening], Source] | None = None,
+    pull: Callable[[D, Opening], PulledSource] | None = None,
+    backlog: Callable[[D, Config], Backlog | None] | None = None,
+) -> None:
+    """Say how sources that are declared so are read: by `open` or by `pull`. `backlog` may be left out."""
+    if (open is None) == (pull is None):
+        raise DeclarationError(f"{declaration.__name__} is read by `open` or by `pull`", fix="give one of the two")
+    if open is not None and declaration.ddl is None:
+        raise DeclarationError(
+            f"{declaration.__name__} says no columns",
+            why="its table is made before the first row is read",
+            fix='give the class ddl = "value BINARY, ..."',
+        )
+    _kinds[declaration] = SourceKind(declaration, open, pull, backlog)
+
+
+def kind_of(declared: SourceDeclaration) -> SourceKind:
+    """What was registered for a declaration, or for a class that it extends."""
+    for one in type(declared).__mro__:
+        if one in _kinds:
+            return _kinds[one]
+    name = type(declared).__name__
+    raise DeclarationError(
+        f"nothing reads {declared.describe()}",
+        why=f"{name} is declared, and no kind of source is registered for it",
+        fix=f"register_source({name}, open=...), beside the class",
+    )
+
+
+def known_coordinates() -> tuple[Coordinates, ...]:
+    """Those of every kind, each once, in the order in which the kinds were registered."""
+    found = (kind.declaration.coordinates for kind in _kinds.values())
+    return tuple(dict.fromkeys(one for one in found if one is not None))

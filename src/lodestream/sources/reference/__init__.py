@@ -1,0 +1,1 @@
+"""Reference data: one file beside the pipeline, read whole."""
