@@ -54,6 +54,8 @@ _EXECUTOR_LOST = re.compile(
 )
 # Batches are idempotent, so what nobody has described yet may be tried again; a mistake stays one, and soon stops.
 MOST_TRIES = 5
+# After so many doublings every pause is the longest one; a thousand of them would be no number any more.
+_MOST_DOUBLINGS = 30
 
 
 class Unexpected(Transient):
@@ -150,7 +152,7 @@ class Backoff:
         if now - self._since > self._give_up:
             return None
         self._tries += 1
-        pause = min(self._longest, 0.1 * float(2**self._tries))
+        pause = min(self._longest, 0.1 * 2.0 ** min(self._tries, _MOST_DOUBLINGS))
         return pause * random.uniform(0.7, 1.0)  # noqa: S311 (jitter, not secrecy)
 
     def succeeded(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from lodestream.engine.failures import DiskFull, FileGone, Unexpected, explain
+from lodestream.engine.failures import Backoff, DiskFull, FileGone, Unexpected, explain
 from lodestream.errors import (
     BrokerUnavailable,
     CatalogUnavailable,
@@ -200,3 +200,9 @@ def test_how_java_ended_is_said_in_words_with_a_code_of_its_own(code: int, said:
     assert said in error.what
     assert "exit code 9" in str(error.fix)
     assert error.exit_code == 9
+
+
+def test_pauses_stay_at_the_longest_however_often_it_is_tried() -> None:
+    backoff = Backoff(15.0, give_up=1e9)
+    pauses = [backoff.failed() for _ in range(2_000)]
+    assert all(pause is not None and 0.7 * 15.0 <= pause <= 15.0 for pause in pauses[10:])
