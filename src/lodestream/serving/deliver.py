@@ -81,8 +81,11 @@ class Deliverer:
     def _opened(self) -> Outlet:
         if self._outlet is None:
             self._outlet = self._sink.open(self._feed.table)
-            stood = self._outlet.position(self._unnoted or self._positions.read(self._key))
+            kept = self._unnoted or self._positions.read(self._key)
+            stood = self._outlet.position(kept)
             self._at = Position.parse(stood) if stood is not None else None
+            # A sink that knows better than the project, after a kill or a restored backup, is where it says.
+            self._unnoted = stood if stood not in (None, kept) else self._unnoted
         return self._outlet
 
     def _give(self, outlet: Outlet, delivery: Delivery) -> None:

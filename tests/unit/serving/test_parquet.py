@@ -10,8 +10,17 @@ import pytest
 from pyiceberg.types import StringType
 from served import Served
 
+from lodestream import failpoints
 from lodestream.errors import SinkUnavailable
 from lodestream.serving import Parquet
+
+
+class Killed(BaseException):
+    """The process is gone; nothing may catch it."""
+
+
+def die() -> None:
+    raise Killed
 
 
 def day(name: str, total: int) -> dict[str, object]:
@@ -41,6 +50,19 @@ def test_a_file_that_is_lost_or_broken_is_written_anew_whatever_is_remembered(se
     file.unlink()
     assert served.deliverer("gold.daily", Parquet(file)).catch_up().deliveries == 1
     assert parquet.read_table(file).num_rows == 1
+
+
+def test_a_file_that_was_written_just_before_a_kill_is_known_to_be_current(served: Served, tmp_path: Path) -> None:
+    sink = Parquet(tmp_path / "daily.parquet")
+    served.replace([day("mon", 1)])
+    served.deliverer("gold.daily", sink).catch_up()
+    newest = served.replace([day("mon", 2)])
+    failpoints.arm("sink.delivered", "gold.daily", die)
+    with pytest.raises(Killed):
+        served.deliverer("gold.daily", sink).catch_up()
+    failpoints.disarm()
+    assert served.deliverer("gold.daily", sink).catch_up().deliveries == 0
+    assert str(served.positions.read("gold.daily/parquet")).endswith(f"/{newest}"), "what lode status shows"
 
 
 def test_a_failure_while_the_file_is_written_leaves_the_one_before(
