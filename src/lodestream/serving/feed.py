@@ -56,7 +56,7 @@ class TableFeed:
         shown = self._shown_by(feed, view, head) if view and head else None
         if view is None or head is None or shown is None or shown == at:
             return
-        rows = _changed(whole_rows(view, head), view.uuid, head.id)
+        rows = _changed(whole_rows(view, head), view.uuid, head.id, of_all=True)
         after = str(at) if at else None
         yield Delivery(self.table, rows, str(shown), after, whole=True, arrow=lambda: whole_arrow(view, head))
 
@@ -72,12 +72,12 @@ class TableFeed:
 def _changes(table: str, view: TableView, at: Position | None, most: int) -> Iterator[Delivery]:
     place, empty = _place(at) if at else Place(), False
     for snapshot in later_snapshots(view, place):
-        changes = changes_in(view, snapshot, place)
+        changes, of_all = changes_in(view, snapshot, place), counts_all(view, snapshot, place)
         part, empty = list(islice(changes, most)), True
         while part:
             following = list(islice(changes, most))
-            end = _end(view, snapshot, place, part[-1][0] if following else None)
-            rows = tuple(_changed(iter(part), view.uuid, snapshot.id))
+            end = _end(view, snapshot, part[-1][0] if following else None, of_all=of_all)
+            rows = tuple(_changed(iter(part), view.uuid, snapshot.id, of_all=of_all))
             yield Delivery(table, rows, str(end), str(at) if at else None)
             at, part, empty = end, following, False
     head = view.head()
@@ -89,13 +89,13 @@ def _place(at: Position) -> Place:
     return Place(at.snapshot, at.number, None if at.number is None else at.of_all)
 
 
-def _end(view: TableView, snapshot: Snapshot, place: Place, number: int | None) -> Position:
-    of_all = number is not None and counts_all(view, snapshot, place)
-    return Position(view.uuid, snapshot.id, number, of_all)
+def _end(view: TableView, snapshot: Snapshot, number: int | None, *, of_all: bool) -> Position:
+    return Position(view.uuid, snapshot.id, number, number is not None and of_all)
 
 
-def _changed(found: Iterator[Changed], uuid: str, snapshot: int) -> Iterator[Change]:
-    return (Change(weight, row, str(Position(uuid, snapshot, number))) for number, weight, row in found)
+def _changed(found: Iterator[Changed], uuid: str, snapshot: int, *, of_all: bool) -> Iterator[Change]:
+    """A row among all rows of a snapshot has another id than the change with the same number there."""
+    return (Change(weight, row, str(Position(uuid, snapshot, number, of_all))) for number, weight, row in found)
 
 
 def _lost(view: TableView, at: Position | None) -> str | None:

@@ -1,7 +1,8 @@
 """What one snapshot changed in a table, row by row, in an order that is the same each time. No JVM.
 
 An append adds the rows of its files. A table that is replaced in place is compared with its snapshot before: files that
-both have cancel out, and of the others the rows that only one side has are the change.
+both have cancel out, and of the others the rows that only one side has are the change. Of a feed whose history has
+expired the changes come batch by batch as they came, or, where files hold several batches, as the rows that they left.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from lodestream.tables.snapshot import Snapshot
 Row = Mapping[str, Any]
 # A change of a snapshot: its number there, from 1; 1 or -1; the row.
 Changed = tuple[int, int, Row]
+# Files of a snapshot, and whether their rows have come (1) or gone (-1).
+Side = tuple[int, Snapshot, Sequence[Any]]
 
 _ROWS_AT_ONCE = 4_096
 # Rows of both sides that are held against each other at once; a larger change is looked at in parts.
@@ -34,12 +37,35 @@ def changed_rows(view: TableView, snapshot: Snapshot, skip: int = 0, *, follows:
     """
     before = view.snapshot(snapshot.parent) if snapshot.parent is not None else None
     if before is None and not (follows and snapshot.operation in ("append", "replace")):
-        return _weighted(view, snapshot, _planned(view, snapshot), skip)
+        return _everything(view, snapshot, skip)
     if snapshot.operation == "append":
         return _weighted(view, snapshot, _appended(view, snapshot), skip) if snapshot.added_rows else iter(())
     if before is None or snapshot.operation == "replace":  # compaction: the same rows in other files
         return iter(())
     return _compared(view, before, snapshot, skip)
+
+
+def _everything(view: TableView, at: Snapshot, skip: int) -> Iterator[Changed]:
+    """All rows of a snapshot. What a feed takes away must have come before: the names of files have no such order."""
+    tasks, columns = _planned(view, at), _columns(view, at)
+    if WEIGHT not in columns or BATCH not in columns:
+        return _weighted(view, at, tasks, skip)
+    batches = [_batch(task, columns[BATCH]) for task in tasks]
+    if None in batches:  # compacted
+        return _net_changes(view, [(1, at, tasks)], skip)
+    together = sorted(zip(batches, tasks, strict=True), key=lambda one: one[0] or 0)
+    return _weighted(view, at, [task for _, task in together], skip)
+
+
+def _columns(view: TableView, at: Snapshot) -> dict[str, int]:
+    fields = view.table.scan(snapshot_id=at.id).projection().fields
+    return {field.name: field.field_id for field in fields}
+
+
+def _batch(task: Any, field: int) -> int | None:
+    """The one batch that all rows of a file are of; None when they are of several, or it does not say."""
+    least, most = ((bounds or {}).get(field) for bounds in (task.file.lower_bounds, task.file.upper_bounds))
+    return int.from_bytes(least, "little", signed=True) if least is not None and least == most else None
 
 
 def _weighted(view: TableView, at: Snapshot, tasks: Sequence[Any], skip: int) -> Iterator[Changed]:
@@ -61,30 +87,33 @@ def _compared(view: TableView, before: Snapshot, after: Snapshot, skip: int) -> 
     both = {*map(_identity, old)} & {*map(_identity, new)}
     gone = [task for task in old if _identity(task) not in both]
     come = [task for task in new if _identity(task) not in both]
-    size = sum(task.file.record_count for task in (*gone, *come))
+    return _net_changes(view, [(-1, before, gone), (1, after, come)], skip)
+
+
+def _net_changes(view: TableView, sides: Sequence[Side], skip: int) -> Iterator[Changed]:
+    size = sum(task.file.record_count for _, _, tasks in sides for task in tasks)
     parts = -(-size // MOST_COMPARED) or 1
     # Everything that went comes before everything that came: a sink that knows rows by a key would lose an update else.
     signs = [(-1, 1)] if parts == 1 else [(-1,), (1,)]
-    net = (_net(view, (before, gone), (after, come), part, parts, some) for some in signs for part in range(parts))
+    net = (_net(view, sides, part, parts, some) for some in signs for part in range(parts))
     for number, (weight, row) in enumerate(chain.from_iterable(net), 1):
         if number > skip:
             yield number, weight, row
 
 
 def _net(
-    view: TableView, old: tuple[Snapshot, Sequence[Any]], new: tuple[Snapshot, Sequence[Any]], part: int, parts: int,
-    signs: Sequence[int],
-) -> Iterator[tuple[int, Row]]:  # fmt: skip
-    """Rows that one side has more often than the other: what went first, then what came."""
+    view: TableView, sides: Sequence[Side], part: int, parts: int, signs: Sequence[int]
+) -> Iterator[tuple[int, Row]]:
+    """Rows that came more often than they went, or the other way: what went first, then what came."""
     times: Counter[str] = Counter()
     rows: dict[str, Row] = {}
-    for weight, (at, tasks) in ((-1, old), (1, new)):
-        for task in tasks:
-            for row in map(_visible, _rows(view, at, task)):
-                text = repr(sorted(row.items()))
-                if parts == 1 or crc32(text.encode()) % parts == part:
-                    times[text] += weight
-                    rows.setdefault(text, row)
+    for side, at, tasks in sides:
+        for raw in (one for task in tasks for one in _rows(view, at, task)):
+            row = _visible(raw)
+            text = repr(sorted(row.items()))
+            if parts == 1 or crc32(text.encode()) % parts == part:
+                times[text] += side * raw.get(WEIGHT, 1)
+                rows.setdefault(text, row)
     for sign in signs:
         for text, weight in times.items():
             for _ in range(sign * weight):  # one for each copy
@@ -138,6 +167,5 @@ def whole_rows(view: TableView, snapshot: Snapshot) -> Iterator[Changed]:
 def whole_arrow(view: TableView, snapshot: Snapshot) -> Any:
     """The same as one Arrow table, in memory, with the declared columns and their types."""
     # Of the snapshot: columns that were added since are in no schema of it.
-    names = [field.name for field in view.table.scan(snapshot_id=snapshot.id).projection().fields]
-    shown = tuple(name for name in names if not hidden(name))
+    shown = tuple(name for name in _columns(view, snapshot) if not hidden(name))
     return view.table.scan(snapshot_id=snapshot.id, selected_fields=shown).to_arrow()

@@ -88,6 +88,7 @@ class Served:
         for space in ("bronze", "silver", "gold"):
             self.catalog.create_namespace(space)
         self.positions = SinkPositions(self.config)
+        self.batch = 0
 
     def table(self, name: str) -> Any:
         return self.catalog.create_table_if_not_exists(name, SCHEMAS[name])
@@ -113,7 +114,8 @@ class Served:
 
     def change_people(self, changes: list[tuple[int, int, str]], people: list[tuple[int, str]]) -> int:
         """One batch of a keyed table: its feed, then the table that says how far it has applied it."""
-        rows = [{"id": n, "name": name, "_lode": 1, "_weight": w, "_batch": 1} for w, n, name in changes]
+        self.batch += 1
+        rows = [{"id": n, "name": name, "_lode": 1, "_weight": w, "_batch": self.batch} for w, n, name in changes]
         feed = self.append("silver.people__changes", rows)
         table = self.table("silver.people")
         uuid = str(self.table("silver.people__changes").metadata.table_uuid)

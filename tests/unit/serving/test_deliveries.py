@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import pairwise
+
 import pytest
-from served import Listed, Served, Target
+from served import Listed, Served, Target, text
 
 from lodestream import failpoints
 from lodestream.errors import ConfigError, SinkRefused
@@ -131,6 +134,40 @@ def test_history_that_expired_before_a_sink_came_is_given_as_the_rows_it_left(se
     assert set(target.rows) == set(served.rows("bronze.events"))
     assert len(set(target.ids)) == 9, "what was given again had the same ids"
     assert sum(f"/{second}/" in one for one in set(target.ids)) == 6
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_a_feed_whose_history_expired_brings_a_row_before_it_takes_it_away(served: Served, *, compacted: bool) -> None:
+    names = "abcdefghij"
+    feed = [served.change_people([(1, 1, "a"), (1, 2, "b")], [(1, "a"), (2, "b")])]
+    for before, now in pairwise(names):
+        feed.append(served.change_people([(-1, 1, before), (1, 1, now)], [(1, now), (2, "b")]))
+    if compacted:
+        feed.append(served.compact("silver.people__changes"))
+    served.expire("silver.people__changes", *feed[:-1])
+    target = Target()
+    served.deliverer("silver.people", Listed(target, batch_rows=3), feed="silver.people__changes").catch_up()
+    held: Counter[str] = Counter()
+    for weight, row in (one for _, _, changes in target.deliveries for one in changes):
+        held[text(row)] += weight
+        assert held[text(row)] >= 0, "a row went before it came"
+    assert +held == served.rows("silver.people")
+
+
+def test_a_row_of_the_whole_table_has_another_id_than_a_change_with_its_number(served: Served) -> None:
+    first = served.replace([day("mon", 1)])
+    target = Target()
+    served.deliverer("gold.daily", Listed(target)).catch_up()
+    served.replace([day("mon", 1), day("tue", 1)])
+    served.deliverer("gold.daily", Listed(target)).catch_up()
+    served.deliverer("gold.daily", Listed(target, latest=True, name="whole")).catch_up()
+    served.expire("gold.daily", first)
+    served.deliverer("gold.daily", Listed(target, name="later")).catch_up()
+    rows = [row for _, _, changes in target.deliveries for _, row in changes]
+    named: dict[str, set[str]] = {}
+    for change, row in zip(target.ids, rows, strict=True):
+        named.setdefault(change, set()).add(text(row))
+    assert all(len(found) == 1 for found in named.values())
 
 
 def test_a_position_that_expired_is_no_gap_while_everything_after_it_is_there(served: Served) -> None:
