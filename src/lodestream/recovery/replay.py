@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
+from itertools import islice, takewhile
 from typing import TypeVar
 
 from lodestream.errors import CatalogUnavailable, ConfigError
@@ -56,13 +56,20 @@ class Replayed:
         self.examples += islice(trial.failing, _SHOWN - len(self.examples))
 
 
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    trial: Trial
+    batch: Batch
+    staged: Staged
+
+
 class Replay:
     def __init__(self, table: Visited, choice: Choice, *, dry_run: bool = False) -> None:
         self._table = table
         self._choice = choice
         self._done = Replayed(table.name, dry_run=dry_run)
         self._unanswered = 0
-        self._staged: Staged | None = None  # what may be published without our knowing
+        self._sent: _Sent | None = None  # what may be published without our knowing
 
     def run(self, progress: Progress | None = None) -> Replayed:
         if not self._table.has_letters():
@@ -107,6 +114,8 @@ class Replay:
         if not visit.steady:
             visit.ask()  # what is judged now must still be true when it is published
         base = visit.writer.begin()
+        if (late := self._landed()) is not None:
+            self._done.chosen += late.passing  # judged and published before, and open no more
         letters = self._letters()
         events = letters.chosen(self._choice).where(in_bucket(number, of)).select(EVENT).distinct()
         trial = Trial(visit, letters, events)
@@ -122,17 +131,15 @@ class Replay:
     def _publish(self, trial: Trial, snapshot: int, before: Base) -> None:
         """Tried again as long as only the run beside us has moved the table, if what was judged stays true then."""
         batch, visit = trial.batch(), self._visit
-        self._staged = None  # of another share
 
         def attempt() -> Moved | None:
             visit.ask()
             visit.dead.settle(visit.writer.store)
             base = visit.writer.begin()
-            if self._staged is not None and contains(visit.writer.store, self._staged.snapshot.id):
-                self._count(trial, batch, self._staged)  # the answer was lost, and the commit came late
+            if self._sent is not None and self._sent.trial is trial and self._landed() is not None:
                 return None
             moved = base.place != before.place and not visit.steady
-            if moved or visit.dead.decided_since(snapshot):
+            if moved or visit.dead.decided_since(snapshot) or self._guests_since(before):
                 return Moved(self._table.name)
             self._attempt(trial, batch, base)
             return None
@@ -150,16 +157,30 @@ class Replay:
         stamp = replace(stamp, notes={**stamp.notes, **batch.notes()})
         staged = visit.writer.stage(base, stamp, batch.write)
         batch.audit(staged.snapshot)
-        self._staged = staged
+        self._sent = _Sent(trial, batch, staged)
         visit.writer.publish(staged)
-        self._count(trial, batch, staged)
+        self._count(self._sent)
 
-    def _count(self, trial: Trial, batch: Batch, staged: Staged) -> None:
-        self._staged = None
-        batch.tidy(lost=False)
-        self._done.replayed += trial.passing
-        self._done.batches.append(staged.stamp.batch)
-        self._done.rows.update({"out": staged.snapshot.added_rows, **batch.counts})
+    def _landed(self) -> Trial | None:
+        """What turns out to be published by a commit whose answer was lost, or that came late; it is counted now."""
+        sent = self._sent
+        if sent is None or not contains(self._visit.writer.store, sent.staged.snapshot.id):
+            return None
+        self._count(sent)
+        return sent.trial
+
+    def _guests_since(self, before: Base) -> bool:
+        """Whether letters may be in the table that were open when we looked: by a commit that was on its way then."""
+        store = self._visit.writer.store
+        later = takewhile(lambda one: one.id != before.head, store.ancestors(store.head()))
+        return any(one.stamp is not None and one.stamp.guest for one in later)
+
+    def _count(self, sent: _Sent) -> None:
+        self._sent = None
+        sent.batch.tidy(lost=False)
+        self._done.replayed += sent.trial.passing
+        self._done.batches.append(sent.staged.stamp.batch)
+        self._done.rows.update({"out": sent.staged.snapshot.added_rows, **sent.batch.counts})
 
     def _stamp(self, base: Base, batch: Batch, letters: int) -> Stamp:
         name = self._table.name

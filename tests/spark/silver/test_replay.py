@@ -104,6 +104,34 @@ def test_a_commit_whose_answer_is_lost_is_not_made_again(line: Make, monkeypatch
     assert states(shop_line) == {"replayed": 5, "open": 6}
 
 
+def test_a_commit_that_lands_while_the_letters_are_judged_again_is_not_made_twice(
+    line: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop_line = some_dead(line)
+    shop_line.declare(shop(50))
+    real, publish_share = Writer.publish, Replay._publish
+    away, under_way = iter([ORDERS]), list[tuple[Writer, Staged]]()
+
+    def publish(writer: Writer, staged: Staged) -> Snapshot:
+        if writer.store.name == ORDERS and next(away, None):
+            under_way.append((writer, staged))
+            raise CatalogUnavailable("publishing: the catalog does not answer")
+        return real(writer, staged)
+
+    def judged(replaying: Replay, *given: Any) -> None:
+        while under_way:
+            writer, staged = under_way.pop()
+            writer.store.fast_forward(writer.branch, staged.snapshot.id, staged.base.place)
+        publish_share(replaying, *given)
+
+    monkeypatch.setattr(Writer, "publish", publish)
+    monkeypatch.setattr(Replay, "_publish", judged)
+    done = replay(shop_line)
+    assert shop_line.column(ORDERS, "id") == list(range(5, 21)), "without keys nothing else would tell them apart"
+    assert states(shop_line) == {"replayed": 5, "open": 6}
+    assert (done.chosen, done.replayed, done.failing) == (11, 5, 6)
+
+
 def test_what_passes_after_a_fix_is_published_once_and_the_rest_stays_open(line: Make) -> None:
     shop_line = some_dead(line)
     shop_line.declare(shop(50))
