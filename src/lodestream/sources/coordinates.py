@@ -32,12 +32,3 @@ def marks_in(columns: Collection[str]) -> Coordinates | None:
 def order_columns() -> tuple[str, ...]:
     """Every column that may order rows, of any source."""
     return tuple(dict.fromkeys(name for one in known_coordinates() for name in one.order))
-
-
-def about_columns() -> frozenset[str]:
-    """Every column that is about what rows came in."""
-    return frozenset(name for one in known_coordinates() for name in one.about)
-
-
-def arrival_columns() -> tuple[str, ...]:
-    return tuple(dict.fromkeys(one.arrival for one in known_coordinates() if one.arrival is not None))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import col, from_json, lit, struct, to_json
-from pyspark.sql.types import BinaryType, DataType, StructType
+from pyspark.sql.types import DataType, StructType
 
 from lodestream.names import CARRIED, EVENT
-from lodestream.sources.coordinates import about_columns, arrival_columns, arrival_in, marks_in
+from lodestream.sources.coordinates import located_by, marks_in
 
 # What a letter has a column for. Rows of a source that has others are kept whole, as JSON.
 COORDINATES = {
@@ -40,7 +40,7 @@ def enclosed(carried: DataType) -> dict[str, Column]:
         name: (col(f"{CARRIED}.`{name}`") if name in own else lit(None)).cast(kind)
         for name, kind in COORDINATES.items()
     }
-    if "timestamp" not in own and (arrival := arrival_in(own)) is not None:
+    if "timestamp" not in own and (arrival := _arrival(own)) is not None:
         known["timestamp"] = col(f"{CARRIED}.`{arrival}`")
     if not is_bronze(fields):
         whole = struct(*[col(f"{CARRIED}.`{name}`") for name in own])
@@ -53,7 +53,8 @@ def restored(letters: DataFrame, schema: StructType, beside: Sequence[str] = ())
     """Rows of the input with this schema, from their letters; the columns `beside` are kept."""
     kept = [col(name) for name in beside]
     if is_bronze(schema):
-        letters = letters.withColumns({name: col("timestamp") for name in arrival_columns()})
+        arrival = _arrival(schema.names)
+        letters = letters.withColumn(arrival, col("timestamp")) if arrival else letters
         held = [
             (col(field.name) if field.name in letters.columns else lit(None)).cast(field.dataType).alias(field.name)
             for field in schema
@@ -77,7 +78,20 @@ def source_marks(rows: DataFrame) -> DataFrame | None:
 
 
 def is_bronze(fields: StructType) -> bool:
-    """Whether a row is raw bytes with coordinates, all of which a letter has a place for."""
-    names = {field.name for field in fields} - {EVENT}
-    raw = "value" in names and fields["value"].dataType == BinaryType()
-    return raw and names <= {*COORDINATES, *about_columns()}
+    """Whether a row is raw bytes with coordinates, all of which a letter has a place for as they are."""
+    kinds = {field.name: field.dataType.simpleString() for field in fields if field.name != EVENT}
+    about = _about(kinds)
+    return "value" in kinds and all(COORDINATES.get(name) == kind or name in about for name, kind in kinds.items())
+
+
+def _about(names: Collection[str]) -> Collection[str]:
+    """Columns that a letter may leave out: elsewhere than in rows of that very source, the same names are data."""
+    located = located_by(names)
+    # A letter has one time: where the source's own takes its place, when the row arrived has none.
+    return located.about if located and (located.arrival == "timestamp" or "timestamp" not in names) else ()
+
+
+def _arrival(names: Collection[str]) -> str | None:
+    """The column that says when a located row came, where a letter's own time stands for it."""
+    located = located_by(names)
+    return located.arrival if located and located.arrival in names else None
