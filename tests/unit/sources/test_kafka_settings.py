@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
+from lodestream import Kafka
 from lodestream.config import Secret
+from lodestream.sources.kafka.reading import open_topics
 from lodestream.sources.kafka.settings import java_settings, native_settings
 
 SASL = {
@@ -52,3 +57,13 @@ def test_client_certificates_given_as_text_work_for_both() -> None:
 def test_a_login_that_is_written_out_is_passed_as_it_is() -> None:
     options = {**SASL, "sasl.jaas.config": Secret("mine")}
     assert java_settings("k:1", options)["kafka.sasl.jaas.config"] == "mine"
+
+
+def test_a_connection_is_shared_by_those_alone_who_open_it_in_the_same_way() -> None:
+    opening: Any = SimpleNamespace(
+        spark=None, table="bronze.a", pipeline="shop", bootstrap="nowhere:1", shared={},
+        config=SimpleNamespace(kafka=SimpleNamespace(options={})),
+    )  # fmt: skip
+    for client in ("ours", "ours", "theirs"):
+        open_topics(Kafka("orders", options={"client.id": client}), opening)
+    assert len(opening.shared) == 2, "who has other credentials must not be taken for us"

@@ -155,12 +155,14 @@ class KafkaSource(Source):
 
 
 def open_topics(declared: Kafka, opening: Opening) -> KafkaSource:
-    """Flows that talk to the same cluster share one connection."""
+    """Flows that talk to the same cluster in the same way share one connection."""
     bootstrap = declared.bootstrap or opening.bootstrap
     options = {**opening.config.kafka.options, **declared.options}
-    admin = opening.shared.get((KafkaAdmin, bootstrap))
+    native = native_settings(options)
+    key = (KafkaAdmin, bootstrap, tuple(sorted(native.items())))
+    admin = opening.shared.get(key)
     if admin is None:
-        admin = opening.shared[KafkaAdmin, bootstrap] = KafkaAdmin(bootstrap, native_settings(options))
+        admin = opening.shared[key] = KafkaAdmin(bootstrap, native)
     group = f"lode-{opening.pipeline}-{opening.table}"
     return KafkaSource(opening.spark, declared, admin, java_settings(bootstrap, options), group)
 
