@@ -16,6 +16,8 @@ _COUNT, _NAMES = "unknown", "unknown_names"
 _MOST_ROWS = 20_000
 _LONGEST_VALUE = 1_000_000
 _MOST_NAMES = 20
+# Events whose fields are named by their data bring new ones for ever: after so many, nobody learns from another one.
+_MOST_TOLD = 1_000
 _SHOWN = 80
 
 
@@ -49,6 +51,8 @@ class UnknownFields:
 
     def news(self, seen: Row) -> list[str]:
         """Names that nobody was told of yet."""
-        new = sorted(set(seen[_NAMES]) - self._told) if self._known else []
+        if not self._known or len(self._told) >= _MOST_TOLD:
+            return []
+        new = sorted(set(seen[_NAMES]) - self._told)[:_MOST_NAMES]
         self._told.update(new)
-        return new[:_MOST_NAMES]
+        return new
