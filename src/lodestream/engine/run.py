@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import threading
@@ -44,6 +45,8 @@ from lodestream.serving.declared import sinks_of
 from lodestream.serving.sink import Sink
 from lodestream.sources.codecs.kinds import codec_kind_of
 from lodestream.tables.feed import feed_of
+
+log = logging.getLogger(__name__)
 
 # Seconds between looks at a table that another driver keeps: it cannot wake us.
 _FOREIGN_POLL = 1.0
@@ -145,8 +148,7 @@ def run_pipeline(
             sinks.close(stop, deliver=False)
             if scrubber is not None:
                 scrubber.close()
-            for runner in runners:
-                runner.flow.close()
+            _close(runners)
     finally:
         lease.release()
     ended = java_ended()
@@ -168,6 +170,14 @@ def _patience(progress: Progress, once: bool, tables: int) -> Iterator[None]:
         return
     with progress.step(f"Bringing {tables} tables up to date"):
         yield
+
+
+def _close(runners: Sequence[Runner]) -> None:
+    for runner in runners:
+        try:
+            runner.flow.close()
+        except Exception as error:  # of a source of the user's: the others are closed, and the run tells how it ended
+            log.warning("flow.unclosed table=%s error=%s", runner.name, error)
 
 
 def _cancel(spark: SparkSession) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import re
 import time
@@ -31,6 +32,8 @@ from lodestream.observe import (
     TableAdopted,
 )
 from lodestream.runtime.java_process import java_ended
+
+log = logging.getLogger(__name__)
 
 State = Literal["waiting", "running", "retrying", "blocked", "paused", "stopped", "done"]
 
@@ -260,9 +263,7 @@ class Runner:
 
     def _failed(self, raw: Exception) -> None:
         # First of all: of an error that came out of a Java process that is gone, nothing more can be asked.
-        error = (
-            java_ended(raw) or self.flow.explain(raw) or refused_code(self.flow.table, raw) or explain(raw, self.name)
-        )
+        error = java_ended(raw) or self._explained(raw)
         pause = self._pause_after(error)
         if pause is None and isinstance(error, Unexpected):
             error = error.stopped(self.name, self._unexpected)
@@ -276,6 +277,14 @@ class Runner:
             self._outcome = "retrying"
             self.due = time.monotonic() + pause
             self._say(self._retry(error, round(pause, 3)))
+
+    def _explained(self, raw: Exception) -> LodeError:
+        try:
+            known = self.flow.explain(raw)
+        except Exception as other:  # of a source of the user's: the thread must not end for it
+            log.warning("flow.unexplained table=%s error=%s why=%s", self.name, raw, other)
+            known = None
+        return known or refused_code(self.flow.table, raw) or explain(raw, self.name)
 
     def _retry(self, error: LodeError, pause: float) -> FlowRetry:
         """Which attempt has failed, and how many there will be, or for how long."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from lodestream.config import Config
 from lodestream.engine.flow_control import FlowState as LivingFlow
@@ -29,6 +30,9 @@ from lodestream.tables.live_rows import counted, live_rows
 from lodestream.tables.metadata import look_at
 from lodestream.tables.sink_notes import TABLE as SINKS
 from lodestream.tables.snapshot import Snapshot
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 _AT_ONCE = 4
 # A run answers in a fifth of that unless the machine is busy; then its log has to do.
@@ -76,7 +80,7 @@ def read_status(project: Project) -> Status:
     feeds = [feed_of(name) for name in names if keyed(project.graph, name)]
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="lode-lag") as pool:
         # Sources answer while the catalog is read.
-        asked = {name: pool.submit(ask) for name, ask in _questions(project)}
+        asked = {name: pool.submit(_answered, name, ask) for name, ask in _questions(project)}
         living = pool.submit(living_flows, project.config.state_dir, _ANSWER_SECONDS)
         views = look_at(project.config, [*names, *feeds, *(name + DEAD for name in names), SINKS])
         backlogs = {name: one.result() for name, one in asked.items()}
@@ -160,7 +164,7 @@ def _waiting(
     if table.problem is not None:
         return None  # what it reads is not known
     if not project.graph.inputs(table.name):
-        found = backlog(positions) if backlog else None
+        found = _answered(table.name, partial(backlog, positions)) if backlog else None
         # Of what cannot be asked, only the flow that looks at it can say that nothing is new.
         return found or (Waiting(0) if flow.state in _LOOKING else None)
     total, moments = 0, []
@@ -196,6 +200,15 @@ def _questions(project: Project) -> Iterator[tuple[str, Callable[[], Backlog | N
             yield table.name, partial(partial, reference_waiting, table.reference)
         elif table.source is not None and (ask := kind_of(table.source).backlog) is not None:
             yield table.name, partial(ask, table.source, project.config)
+
+
+def _answered(table: str, ask: Callable[[], T]) -> T | None:
+    """A source of the user's may raise: then it cannot be asked, and every other table is shown all the same."""
+    try:
+        return ask()
+    except Exception as error:
+        log.warning("backlog.unknown table=%s error=%s", table, error)
+        return None
 
 
 class StreamAge:

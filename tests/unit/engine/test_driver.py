@@ -317,3 +317,15 @@ def test_a_flow_is_woken_by_name_without_news_from_its_inputs(pipeline: Pipeline
         timer.start()
     driver.run()
     assert pipeline.told("batch.published") == ["gold"]
+
+
+def test_a_source_that_raises_while_it_explains_an_error_does_not_end_the_thread(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow = pipeline.add("bronze.a", [BrokerUnavailable("away"), published("bronze.a")])
+
+    def explain(error: Exception) -> None:
+        raise RuntimeError("a source of the user's own") from error
+
+    monkeypatch.setattr(flow, "explain", explain)
+    assert pipeline.run() == {"bronze.a": "done"}

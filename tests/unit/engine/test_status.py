@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -175,6 +176,22 @@ def test_a_source_that_cannot_be_asked_has_no_lag_of_nothing(taxi: Taxi) -> None
     assert taxi.status()["bronze.raw"].lag_events is None
     taxi.log("r1")
     assert taxi.status()["bronze.raw"].lag_events == 0, "its flow looks at it"
+
+
+def raising(*_: Any) -> Any:
+    raise RuntimeError("a source of the user's own")
+
+
+@pytest.mark.parametrize("backlog", [raising, lambda _declared, _config: raising])
+def test_a_source_that_raises_when_it_is_asked_keeps_no_table_from_view(
+    taxi: Taxi, monkeypatch: pytest.MonkeyPatch, backlog: Any
+) -> None:
+    taxi.publish("bronze.raw", 2)
+    kind = SimpleNamespace(backlog=backlog)
+    monkeypatch.setattr("lodestream.engine.status.kind_of", lambda _declared: kind)
+    found = taxi.status()
+    assert (found["bronze.raw"].rows, found["bronze.raw"].lag_events) == (2, None)
+    assert set(found) == set(TABLES)
 
 
 def test_a_reference_file_that_was_edited_is_lag(taxi: Taxi) -> None:
