@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from test_driver import Pipeline
@@ -11,7 +13,7 @@ from test_driver import Pipeline
 from lodestream.cli.commands.run import ended_why, exit_code
 from lodestream.engine import remedy
 from lodestream.engine.remedy import Remedy
-from lodestream.engine.run import RunEnd, _reason
+from lodestream.engine.run import RunEnd, _close, _reason
 from lodestream.errors import ContractViolation, SourceGap
 
 BAD = ContractViolation("silver.zones refused 1 of 3 rows of zones.csv", why="zone is taken")
@@ -58,3 +60,18 @@ def test_ctrl_c_is_130_whatever_had_stopped_before_and_says_what_had(pipeline: P
     end = ended(pipeline)
     assert exit_code(end, interrupted=True) == 130
     assert ended_why(end, 130) == "Ctrl-C; bronze had stopped on an error"
+
+
+def test_a_flow_that_cannot_be_closed_leaves_no_other_open() -> None:
+    closed: list[str] = []
+
+    def runner(name: str) -> Any:
+        def close() -> None:
+            closed.append(name)
+            if name == "bronze.a":
+                raise RuntimeError("a source of the user's own")
+
+        return SimpleNamespace(name=name, flow=SimpleNamespace(close=close))
+
+    _close([runner("bronze.a"), runner("bronze.b")])
+    assert closed == ["bronze.a", "bronze.b"]
