@@ -14,8 +14,8 @@ PLACE = "_lode_x_place"  # where a change stands in the order of all changes of 
 # Columns of stored tables.
 WEIGHT = "_weight"  # in a feed: 1 for a row that appeared, -1 for one that went, 0 for a mark
 BATCH = "_batch"  # in a feed: the batch that wrote the row
-ORDER = "_lode"  # in a feed: the place of the last change; in a keyed table a column `_lode_...` for each part of it
-STATE_COLUMN = "_lode"  # in a Gold table: what its aggregates are computed from
+ORDER = "_lode_order"  # in a feed: the order key of a change; in a keyed table's files a column for each part of it
+STATE_COLUMN = "_lode_state"  # in the files of a Gold table: what its aggregates are computed from
 VALID_FROM, VALID_TO, IS_CURRENT = "valid_from", "valid_to", "is_current"  # in a table that keeps versions
 
 # Tables beside a table.
@@ -24,4 +24,9 @@ DEAD, CHANGES, MARKS, STATES = "__dead", "__changes", "__marks", "__state"
 
 def hidden_column(name: str) -> bool:
     """Whether a column of a stored table is ours alone: the order of a row's changes, or the state of a Gold row."""
-    return name in (ORDER, STATE_COLUMN) or name.startswith(f"{ORDER}_")
+    return name == ORDER or in_files_only(name)
+
+
+def in_files_only(name: str) -> bool:
+    """Whether it lies in the files of a table that others read, and its readers do not see it."""
+    return name == STATE_COLUMN or name.startswith(f"{ORDER}_")

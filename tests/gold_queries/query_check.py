@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "spark" / "gold"))
 from plan_executor import PlanExecutor
 
 from lodestream.errors import DeclarationError
+from lodestream.names import STATE_COLUMN
 from lodestream.pipeline.gold import GoldPlan, InputInfo, Strategy, analyse, feed_view, now_view
 
 POOL = 60  # histories that the cases of one run share
@@ -173,7 +174,7 @@ class Kept(PlanExecutor):
             self.view("_lode_shown", self.plan.unpack_sql)
             shown = (self.plan.present_sql or "").replace("_lode_folded", "_lode_shown")
             return ask(duck(shown))
-        return [{name: value for name, value in row.items() if name != "_lode"} for row in ask("FROM _lode_gold")]
+        return [{name: value for name, value in row.items() if name != STATE_COLUMN} for row in ask("FROM _lode_gold")]
 
 
 def ask(text: str) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeVar, Unpack, overload
 
 from lodestream.config import nearest
 from lodestream.errors import DeclarationError
+from lodestream.names import BATCH, ORDER, STATE_COLUMN
 from lodestream.pipeline.definition import with_code
 from lodestream.pipeline.functions import function_inputs
 from lodestream.pipeline.graph import Graph, build_graph, sound_graph
@@ -93,7 +94,7 @@ class Pipeline:
         keyed = spark.catalog.tableExists(feed)
         reader = spark.read.option("start-snapshot-id", str(since)) if since is not None else spark.read
         rows = reader.table(feed if keyed else f"{catalog}.{full}")
-        return rows.where("_weight != 0").drop("_lode", "_batch") if keyed else rows.selectExpr("*", "1 AS _weight")
+        return rows.where("_weight != 0").drop(ORDER, BATCH) if keyed else rows.selectExpr("*", "1 AS _weight")
 
     def bronze(self, name: str, source: SourceDeclaration, **options: Unpack[BronzeOptions]) -> Table:
         """Captures a source as it is: raw bytes and coordinates, append-only."""
@@ -271,9 +272,9 @@ def check_lookup(table: Table) -> None:
 
 def _compared(spark: Any, table: str, since: int | None) -> Any:
     """Rows that a table has now and had not, and rows it had: an incremental read would skip them silently."""
-    now = spark.read.table(table).drop("_lode")
+    now = spark.read.table(table)
     if since is None:
         return now.selectExpr("*", "1 AS _weight")
-    before = spark.read.option("versionAsOf", str(since)).table(table).drop("_lode")
+    before = spark.read.option("versionAsOf", str(since)).table(table).drop(STATE_COLUMN)
     come, gone = now.exceptAll(before), before.exceptAll(now)
     return come.selectExpr("*", "1 AS _weight").unionAll(gone.selectExpr("*", "-1 AS _weight"))

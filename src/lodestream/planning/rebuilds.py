@@ -156,7 +156,7 @@ def _readable(view: TableView | None) -> dict[str, str]:
     """The columns as readers see them: without what a keyed or Gold table hides."""
     if view is None:
         return {}
-    return {name: kind for name, kind in view.columns().items() if name != "_lode" and not name.startswith("_lode_")}
+    return {name: kind for name, kind in view.columns().items() if not name.startswith("_lode")}
 
 
 def _steps(columns: Mapping[str, str], contract: Contract) -> tuple[Step, ...]:

@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 from lodestream.config import Config
 from lodestream.errors import LodeError
-from lodestream.names import ORDER
 from lodestream.pipeline import Finding
 from lodestream.planning.keyed import keyed
 from lodestream.planning.project import Project
-from lodestream.tables.places_kept import by_earlier_version
+from lodestream.tables.places_kept import by_earlier_version, kept_by_earlier_version
 
 # A table's columns by its name, or None when it does not exist.
 Columns = Callable[[str], Sequence[str] | None]
@@ -24,7 +23,7 @@ def stored_findings(project: Project, columns: Columns) -> Iterator[Finding]:
             held = columns(table.name) or ()
         except LodeError:
             return  # a catalog that does not answer is told of beside the contracts
-        if ORDER in held:
+        if kept_by_earlier_version(held):
             refused = by_earlier_version(table.name)
             yield Finding("error", table.name, refused.what, refused.why or "", refused.fix or "", table.location)
 

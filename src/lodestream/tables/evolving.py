@@ -10,8 +10,10 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from lodestream.contracts import quoting
 from lodestream.contracts.evolution import Step
+from lodestream.tables.hidden import hidden_fields, keep_hidden, make_current, show_hidden, whole_columns
 from lodestream.tables.iceberg import IcebergStore
 from lodestream.tables.jvm import catalog_errors
+from lodestream.tables.lake import Lake
 
 
 def columns_of(schema: StructType) -> tuple[str, list[str]]:
@@ -26,6 +28,28 @@ def apply_steps(spark: SparkSession, store: IcebergStore, steps: Sequence[Step])
         for step in steps:
             update = _applied(spark, update, step)
         update.commit()
+    store.refresh()
+
+
+def hidden_columns(lake: Lake, store: IcebergStore) -> StructType:
+    """The columns that lie in the table's files only."""
+    return StructType([field for field in whole_columns(lake.spark, store.table) if field.name in store.hidden])
+
+
+def change_hidden(spark: SparkSession, store: IcebergStore, steps: Sequence[Step]) -> None:
+    """As `apply_steps`, of hidden columns: what readers see stays as it is."""
+    with catalog_errors(f"changing hidden columns of {store.name}"):
+        jvm, transaction = spark._jvm, store.table.newTransaction()
+        operations = transaction.table().operations()
+        shown = operations.current().currentSchemaId()
+        show_hidden(jvm, operations, hidden_fields(store.table))
+        update = transaction.updateSchema()
+        for step in steps:
+            update = _applied(spark, update, step)
+        update.commit()
+        keep_hidden(jvm, operations)
+        make_current(jvm, operations, shown)
+        transaction.commitTransaction()
     store.refresh()
 
 

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from lodestream.errors import OutcomeUnknown, TableGone
 from lodestream.failpoints import reach
+from lodestream.tables.hidden import hidden_fields, hidden_of, holds_hidden, with_hidden
 from lodestream.tables.jvm import catalog_errors, causes, members, says_no_such_table
 from lodestream.tables.snapshot import Snapshot
 from lodestream.tables.store import MAIN, Refused, TableStore
@@ -105,8 +106,8 @@ class IcebergStore(TableStore):
             self.table.manageSnapshots().rollbackTo(_long(snapshot_id, self._jvm)).commit()
 
     def commit_empty(self, branch: str, properties: Mapping[str, str]) -> None:
-        with catalog_errors(f"committing to {self.name}"):
-            append = self.table.newFastAppend().toBranch(branch)
+        with catalog_errors(f"committing to {self.name}"), with_hidden(self._jvm, self.table) as changing:
+            append = changing.begin.newFastAppend().toBranch(branch)
             for key, value in properties.items():
                 append = append.set(key, value)
             append.commit()
@@ -119,6 +120,7 @@ class IcebergStore(TableStore):
         shown = iceberg.TableMetadata.buildFrom(base).setCurrentSchema(int(staged.summary[SCHEMA])).setRef(MAIN, main)
         if SPEC in staged.summary:
             shown = shown.setDefaultPartitionSpec(int(staged.summary[SPEC]))
+        shown = shown.setProperties(hidden_of(self._jvm, base.schemasById().get(staged.schema_id)))
         operations.commit(base, shown.build())
 
     def field_ids(self, schema_id: int | None) -> dict[str, int]:
@@ -126,6 +128,14 @@ class IcebergStore(TableStore):
         schema = None if schema_id is None else self.table.schemas().get(schema_id)
         columns = (schema or self.table.schema()).columns()
         return {column.name(): int(column.fieldId()) for column in columns}
+
+    def holds_hidden(self, snapshot: Snapshot) -> bool:
+        """Whether rows that are read as of this snapshot come with the hidden columns of the table."""
+        return holds_hidden(self.table, snapshot.schema_id)
+
+    @property
+    def hidden(self) -> list[str]:
+        return [str(one["name"]) for one in hidden_fields(self.table)]
 
     @property
     def uuid(self) -> str:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import Any, Literal
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
 
 from lodestream.errors import CatalogUnavailable
+from lodestream.names import in_files_only
+from lodestream.tables.hidden import hide, with_hidden
 from lodestream.tables.iceberg import IcebergStore
 from lodestream.tables.jvm import catalog_errors
+from lodestream.tables.store import MAIN
+from lodestream.tables.uncommitted import written_files
 
 # Small commits arrive every second: no shuffle before a write, and metadata that does not grow without end.
 _DEFAULTS = {
@@ -75,9 +80,11 @@ class Lake:
         if not self.exists(name):
             self._create(name, ddl, partition_by, properties or {}, comment)
         store = self.store(name)
+        with catalog_errors(f"creating {name}"):
+            if hide(self._jvm, store.table):  # also of a table whose maker was killed before it came to this
+                store.refresh()
         if store.head() is None:
-            with catalog_errors(f"creating {name}"):
-                store.table.newFastAppend().set("lode.created", "true").commit()
+            store.commit_empty(MAIN, {"lode.created": "true"})
             store.refresh()
             if store.head() is None:
                 raise CatalogUnavailable(
@@ -90,14 +97,20 @@ class Lake:
         self, name: str, rows: DataFrame, branch: str, properties: Mapping[str, str], *, clustered: bool = False
     ) -> None:
         """`clustered` rows come partition by partition: then only one file is open at a time."""
+        options = {"fanout-enabled": "false"} if clustered else {}
         with catalog_errors(f"writing {name}"):
-            writer = self._writer(name, rows, branch, properties)
-            (writer.option("fanout-enabled", "false") if clustered else writer).append()
+            if any(map(in_files_only, rows.columns)):
+                self._write_whole(name, rows, branch, properties, "append", options)
+            else:
+                self._writer(name, rows, branch, properties).options(**options).append()
 
     def overwrite(self, name: str, rows: DataFrame, branch: str, properties: Mapping[str, str]) -> None:
         """Replace every row in one atomic step: readers never see an empty table."""
         with catalog_errors(f"overwriting {name}"):
-            self._writer(name, rows, branch, properties).overwrite(lit(True))
+            if any(map(in_files_only, rows.columns)):
+                self._write_whole(name, rows, branch, properties, "overwrite")
+            else:
+                self._writer(name, rows, branch, properties).overwrite(lit(True))
 
     def whole(self, name: str, snapshot: int | None = None, options: Mapping[str, str] | None = None) -> DataFrame:
         reader = self.spark.read.options(**(options or {}))
@@ -113,6 +126,31 @@ class Lake:
     def appended_sql(self, name: str, after: int, upto: int) -> str:
         """`appended`, for a FROM clause."""
         return f"{self.identifier(name)} WITH ('start-snapshot-id'='{after}', 'end-snapshot-id'='{upto}')"
+
+    def _write_whole(
+        self,
+        name: str,
+        rows: DataFrame,
+        branch: str,
+        properties: Mapping[str, str],
+        how: Literal["append", "overwrite"],
+        options: Mapping[str, str] | None = None,
+    ) -> None:
+        """Rows with their hidden columns. Spark writes files alone: its own commits know the declared columns only."""
+        with with_hidden(self._jvm, self.store(name).table) as changing:
+            files = written_files(self.spark, changing.table, rows, options)
+            if how == "append":
+                commit = changing.begin.newFastAppend()
+            else:
+                everything = self._jvm.org.apache.iceberg.expressions.Expressions.alwaysTrue()
+                commit = changing.begin.newOverwrite().overwriteByRowFilter(everything)
+            for file in files:
+                (commit.appendFile if how == "append" else commit.addFile)(file)
+            finish(commit, branch, properties)
+
+    @property
+    def _jvm(self) -> Any:
+        return self.spark._jvm
 
     def _writer(self, name: str, rows: DataFrame, branch: str, properties: Mapping[str, str]):  # type: ignore[no-untyped-def]
         writer = rows.writeTo(f"{self.identifier(name)}.`branch_{branch}`")
@@ -143,6 +181,12 @@ class Lake:
         if namespace not in self._namespaces:
             self.spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {self.identifier(namespace)}")
             self._namespaces.add(namespace)
+
+
+def finish(commit: Any, branch: str, properties: Mapping[str, str]) -> None:
+    for key, value in properties.items():
+        commit.set(key, value)
+    commit.toBranch(branch).commit()
 
 
 def _literal(text: str) -> str:

@@ -12,16 +12,15 @@ from pyspark.sql.types import StructField, StructType
 
 from lodestream.contracts.quoting import name as quoted
 from lodestream.names import ORDER
+from lodestream.tables.hidden import unfiltered
 
 # The last part of a place: whether the change deletes. A row that is there was not deleted, so it is not stored.
 GONE = "gone"
 _PREFIX = f"{ORDER}_"
-# Columns that a batch has only while it is made begin so: a name that no contract allows, and that no part has.
-_SCRATCH = f"{ORDER}_x_"
 
 
 def is_part(column: str) -> bool:
-    return column.startswith(_PREFIX) and not column.startswith(_SCRATCH)
+    return column.startswith(_PREFIX)
 
 
 def parts(place: StructType) -> list[StructField]:
@@ -39,7 +38,7 @@ def spread(rows: DataFrame) -> DataFrame:
 
 def gathered(rows: DataFrame) -> DataFrame:
     """Stored rows with their place in one struct."""
-    stored = [col(quoted(one)).alias(one.removeprefix(_PREFIX)) for one in rows.columns if is_part(one)]
+    stored = [unfiltered(one).alias(one.removeprefix(_PREFIX)) for one in rows.columns if is_part(one)]
     kept = [quoted(one) for one in rows.columns if not is_part(one)]
     return rows.select(*kept, struct(*stored, lit(False).alias(GONE)).alias(ORDER))
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lodestream.errors import NotOurTable
-from lodestream.names import ORDER
+from lodestream.names import CARRIED, ORDER, hidden_column
 from lodestream.tables.feed import feed_of, marks_of
 
 
 def kept_otherwise(table: str, held: Sequence[str], wanted: Sequence[str]) -> NotOurTable | None:
     """Why rows cannot be added to a table with the columns `held`; `wanted` are those of a place, as of now."""
-    if ORDER in held:
+    if kept_by_earlier_version(held):
         return by_earlier_version(table)
     kept = [one for one in held if one.startswith(f"{ORDER}_")]
     if not kept or set(kept) == set(wanted):
@@ -25,9 +25,14 @@ def kept_otherwise(table: str, held: Sequence[str], wanted: Sequence[str]) -> No
     )
 
 
+def kept_by_earlier_version(held: Sequence[str]) -> bool:
+    """Whether the columns of a keyed table, its feed or its marks are those of an earlier version."""
+    return any(one == CARRIED or (one.startswith(f"{CARRIED}_") and not hidden_column(one)) for one in held)
+
+
 def by_earlier_version(table: str) -> NotOurTable:
     return NotOurTable(
         f"{table} was written by an earlier version of Lodestream",
-        why=f"it keeps the place of each row in one column, {ORDER}; this version reads a column for each part of it",
-        fix=f"rename or drop {table}: the next run makes it again from {feed_of(table)}",
+        why="it shows the order of its changes to its readers; this version keeps it where only Lodestream reads it",
+        fix=f"rename or drop {table}, {feed_of(table)} and {marks_of(table)}: the next run makes all three again",
     )

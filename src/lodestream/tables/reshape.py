@@ -7,7 +7,6 @@ with the columns it had. `IcebergStore.fast_forward` then shows both at once.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -17,58 +16,45 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from lodestream.errors import DeclarationError
+from lodestream.tables.hidden import declare_shown, hidden_fields, show_hidden, whole_columns
 from lodestream.tables.iceberg import SCHEMA, SPEC
-from lodestream.tables.jvm import catalog_errors, members, static
+from lodestream.tables.jvm import catalog_errors, members
 from lodestream.tables.lake import Lake
 from lodestream.tables.stored import as_stored, in_stored_types
+from lodestream.tables.uncommitted import written_files
 
 
 def overwrite_reshaped(lake: Lake, name: str, rows: DataFrame, branch: str, properties: Mapping[str, str]) -> None:
     """Replace every row on the branch by rows of another shape; what `main` shows stays as it is."""
-    held, rows = lake.whole(name).schema, in_stored_types(rows)
+    table, jvm = lake.store(name).table, lake.spark._jvm
+    held, rows = whole_columns(lake.spark, table), in_stored_types(rows)
     if _shape(held) == _shape(rows.schema):
         lake.overwrite(name, rows, branch, properties)
         return
     with catalog_errors(f"reshaping {name}"):
-        table = lake.store(name).table
         shown, spec = table.schema().schemaId(), table.spec().specId()
         # A schema update is never tried again on changed metadata, so the transaction fails when anything else moves.
         transaction = table.newTransaction()
-        plan = _Change.of(lake, table, held, rows.schema)
+        operations = transaction.table().operations()
+        show_hidden(jvm, operations, hidden_fields(table))
+        plan = _Change.of(lake, transaction.table(), held, rows.schema)
         parted = [field for field in members(table.spec().fields()) if plan.takes(table, field)]
         _part_by_none(transaction, parted)
         plan.apply(transaction.updateSchema())
         _part_again(lake, name, table, transaction, parted)
         reshaped = transaction.table()
+        declared = declare_shown(jvm, operations)
         replaced = transaction.newOverwrite().overwriteByRowFilter(_everything(lake)).toBranch(branch)
-        for file in written_files(lake, reshaped, rows):
+        for file in written_files(lake.spark, reshaped, rows):
             replaced.addFile(file)
-        own = {SCHEMA: str(reshaped.schema().schemaId()), SPEC: str(reshaped.spec().specId())}
+        own = {SCHEMA: str(declared), SPEC: str(reshaped.spec().specId())}
         for key, value in {**properties, **own}.items():
             replaced.set(key, value)
         replaced.commit()
-        operations = reshaped.operations()
         metadata = operations.current()
         kept = _jvm(lake).TableMetadata.buildFrom(metadata).setCurrentSchema(shown).setDefaultPartitionSpec(spec)
         operations.commit(metadata, kept.build())
         transaction.commitTransaction()
-
-
-def written_files(lake: Lake, table: Any, rows: DataFrame) -> list[Any]:
-    """Data files that no snapshot has yet: as compaction does it, Spark writes and leaves the commit to us."""
-    cache = static(lake.spark, _jvm(lake).spark.SparkTableCache, "get")
-    coordinator = static(lake.spark, _jvm(lake).spark.FileRewriteCoordinator, "get")
-    group = str(uuid.uuid4())
-    cache.add(group, table)
-    try:
-        # Iceberg adds a catalog of its own to the thread's active session, and Spark looks for it there: in a thread
-        # that has none, in no session at all.
-        _spark(lake).sql.SparkSession.setActiveSession(lake.spark._jsparkSession)
-        rows.write.format("iceberg").mode("append").save(group)
-        return members(coordinator.fetchNewFiles(table, group))
-    finally:
-        cache.remove(group)
-        coordinator.clearRewrite(table, group)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +152,3 @@ def _everything(lake: Lake) -> Any:
 def _jvm(lake: Lake) -> Any:
     jvm: Any = lake.spark._jvm
     return jvm.org.apache.iceberg
-
-
-def _spark(lake: Lake) -> Any:
-    jvm: Any = lake.spark._jvm
-    return jvm.org.apache.spark

@@ -6,15 +6,19 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.functions import col
 
+from lodestream.tables.hidden import with_hidden
 from lodestream.tables.iceberg import IcebergStore
 from lodestream.tables.jvm import catalog_errors
-from lodestream.tables.lake import Lake
-from lodestream.tables.reshape import written_files
+from lodestream.tables.lake import Lake, finish
+from lodestream.tables.rewrite import branch_head, rewrite_files
+from lodestream.tables.uncommitted import written_files
 
 Place = tuple[str, int]
-# From this format version on, deletes are bitmaps that must take over what earlier ones hold: a MERGE does that.
+_FILE, _POS = "_lode_x_file", "_lode_x_pos"
+# From this format version on, deletes are bitmaps that must take over what earlier ones hold: files are rewritten.
 _BITMAPS = 3
 
 
@@ -45,17 +49,41 @@ class Swapper:
 
     def swap(self, rows: DataFrame | None, places: Iterable[Place], branch: str, properties: Mapping[str, str]) -> None:
         """Take away the rows at `places`, as of the branch's head, and add `rows`."""
-        with catalog_errors(f"applying changes to {self._store.name}"):
-            table = self._store.table
-            delta = table.newRowDelta().toBranch(branch)
-            for file in written_files(self._lake, table, rows) if rows is not None else ():
+        store = self._store
+        with catalog_errors(f"applying changes to {store.name}"), with_hidden(self._jvm, store.table) as changing:
+            delta = changing.begin.newRowDelta()
+            for file in written_files(self._lake.spark, changing.table, rows) if rows is not None else ():
                 self._homes[file.location()] = _Home.of(file)
                 delta.addRows(file)
-            for file in self._deletes(table, branch, places):
+            for file in self._deletes(store.table, branch, places):
                 delta.addDeletes(file)
-            for key, value in properties.items():
-                delta.set(key, value)
-            delta.commit()
+            finish(delta, branch, properties)
+
+    def replace(
+        self,
+        stored: DataFrame,
+        touched: DataFrame,
+        same: Column,
+        rows: DataFrame,
+        branch: str,
+        properties: Mapping[str, str],
+    ) -> None:
+        """Take away the rows of `stored` that a row of `touched` says are the `same`, and add `rows`.
+
+        `stored` are rows of the branch's head, some or all of them; the columns of `touched` have names of their own.
+        """
+        placed = stored.select("*", col("_file").alias(_FILE), col("_pos").alias(_POS))
+        met = placed.join(touched, same, "left_semi")
+        if self.able:
+            places = [(str(one[_FILE]), int(one[_POS])) for one in met.select(_FILE, _POS).collect()]
+            self.swap(rows, places, branch, properties)
+            return
+        files = [str(one[_FILE]) for one in met.select(_FILE).distinct().collect()]
+        whole = self._lake.whole(self._store.name, branch_head(self._store, branch)).select(
+            "*", col("_file").alias(_FILE)
+        )
+        kept = whole.where(col(_FILE).isin(files)).join(touched, same, "left_anti").drop(_FILE)
+        rewrite_files(self._lake, self._store, files, kept.unionByName(rows), branch, properties)
 
     def _deletes(self, table: Any, branch: str, places: Iterable[Place]) -> list[Any]:
         """One delete file for each partition, not for each data file: spread changes touch many of these."""

@@ -28,7 +28,7 @@ def rows(spark: SparkSession, place: str, *given: tuple[str, int, str, str, int,
 
 
 def fed(frame: DataFrame) -> set[tuple[Any, ...]]:
-    return {(row.a, row.b, str(row.v), str(row.m), row._lode.by_0, row._weight) for row in frame.collect()}
+    return {(row.a, row.b, str(row.v), str(row.m), row._lode_order.by_0, row._weight) for row in frame.collect()}
 
 
 @pytest.mark.parametrize(
@@ -44,14 +44,14 @@ def fed(frame: DataFrame) -> set[tuple[Any, ...]]:
     ],
 )
 def test_what_one_change_does_to_a_stored_row(spark: SparkSession, change: Any, wanted: set[Any]) -> None:
-    stored = rows(spark, "_lode", ("x", 1, "'NaN'", "map('k', 1)", 1, False))
+    stored = rows(spark, "_lode_order", ("x", 1, "'NaN'", "map('k', 1)", 1, False))
     found = upserted(rows(spark, PLACE, change), stored, None, KEYS, COLUMNS)
     signs = {1: "+1", -1: "-1", 0: "0"}
     assert {(signs[weight], at) for _, _, _, _, at, weight in fed(found)} == wanted
 
 
 def test_a_mark_beats_older_changes_and_loses_to_newer_ones(spark: SparkSession) -> None:
-    marks = rows(spark, "_lode", ("x", 1, "null", "null", 4, True)).select("a", "b", "_lode")
+    marks = rows(spark, "_lode_order", ("x", 1, "null", "null", 4, True)).select("a", "b", "_lode_order")
     changes = rows(spark, PLACE, ("x", 1, "1", "null", 3, False), ("x", 2, "1", "null", 3, False))
     assert fed(upserted(changes, None, marks, KEYS, COLUMNS)) == {("x", 2, "1.0", "None", 3, 1)}
     newer = rows(spark, PLACE, ("x", 1, "1", "null", 5, False))

@@ -74,7 +74,7 @@ class Gold:
 
     @property
     def rows(self) -> DataFrame:
-        return self.flow.lake.whole(self.table.name).drop("_lode")
+        return self.flow.lake.whole(self.table.name)
 
     def fresh(self) -> DataFrame:
         """The user's own text over the inputs as they are: what a batch job would give."""

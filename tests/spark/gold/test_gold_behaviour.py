@@ -474,7 +474,7 @@ def _read(line: Line, table: str) -> tuple[list[str], list[str]]:
     """What a reader sees: the columns and the rows. Of another engine, so that nothing is shared with the writer."""
     view = Inspector(line.config).look(table)
     assert view is not None
-    rows = view.table.scan().to_arrow().drop_columns("_lode" if "_lode" in view.table.schema().column_names else [])
+    rows = view.table.scan().to_arrow()
     return rows.column_names, sorted(map(str, rows.to_pylist()))
 
 

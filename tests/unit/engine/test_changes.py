@@ -25,7 +25,7 @@ from lodestream.tables.inspect import TableView
 
 ORDERS = pa.schema([("order_id", pa.string()), ("amount", pa.int64())])
 REVENUE = pa.schema(
-    [("day", pa.string()), ("revenue", pa.float64()), ("tags", pa.list_(pa.string())), ("_lode", pa.int64())]
+    [("day", pa.string()), ("revenue", pa.float64()), ("tags", pa.list_(pa.string())), ("_lode_state", pa.int64())]
 )
 
 
@@ -86,7 +86,7 @@ def shop(tmp_path: Path) -> Shop:
 
 
 def day(name: str, revenue: float, state: int = 0, tags: list[str] | None = None) -> dict[str, Any]:
-    return {"day": name, "revenue": revenue, "tags": tags, "_lode": state}
+    return {"day": name, "revenue": revenue, "tags": tags, "_lode_state": state}
 
 
 def told(found: TableChanges) -> list[tuple[int, str, float]]:
@@ -138,7 +138,7 @@ def test_a_table_that_is_replaced_in_place_tells_what_came_and_went(shop: Shop) 
         (-1, "wed", 3.0),
         (-1, "thu", 4.0),
     ]
-    assert all("_lode" not in one.row for one in everything.changes)
+    assert all("_lode_state" not in one.row for one in everything.changes)
     for limit in (2, 3):
         assert shop.paged("gold.daily_revenue", limit) == list(everything.changes)
 
@@ -233,7 +233,7 @@ def test_the_command_gives_places_to_go_on_from(shop: Shop, capfd: pytest.Captur
 
 
 def test_a_column_that_is_null_is_told_as_null(shop: Shop, capfd: pytest.CaptureFixture[str]) -> None:
-    shop.replace([{"day": "monday", "revenue": None, "tags": None, "_lode": 1}])
+    shop.replace([{"day": "monday", "revenue": None, "tags": None, "_lode_state": 1}])
     assert run_command(["--project", str(shop.folder), "changes", "gold.daily_revenue"]) == 0
     assert capfd.readouterr().out.rstrip().endswith("Z + day=monday  revenue=null  tags=null")
     for limit in ("100", "0"):

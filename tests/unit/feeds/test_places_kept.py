@@ -7,7 +7,7 @@ import pytest
 from lodestream.tables.places_kept import kept_otherwise
 
 OWN = ["id", "amount"]
-PLACE = ["_lode_by_0", "_lode_partition", "_lode_offset", "_lode_topic"]
+PLACE = ["_lode_order_by_0", "_lode_order_partition", "_lode_order_offset", "_lode_order_topic"]
 
 
 @pytest.mark.parametrize("held", [[*OWN, *PLACE], [*PLACE[::-1], *OWN], OWN])
@@ -15,14 +15,17 @@ def test_a_table_that_fits_or_never_had_places_is_not_refused_here(held: list[st
     assert kept_otherwise("silver.orders", held, PLACE) is None
 
 
-def test_a_place_in_one_column_is_told_as_an_earlier_version() -> None:
-    refused = kept_otherwise("silver.orders", [*OWN, "_lode"], PLACE)
+@pytest.mark.parametrize("shown", [["_lode"], ["_lode_by_0", "_lode_offset"]])
+def test_places_that_readers_see_are_told_as_an_earlier_version(shown: list[str]) -> None:
+    refused = kept_otherwise("silver.orders", [*OWN, *shown], PLACE)
     assert refused is not None
     assert "earlier version" in refused.what
-    assert "drop silver.orders: the next run makes it again from silver.orders__changes" in str(refused)
+    assert "drop silver.orders, silver.orders__changes and silver.orders__marks: the next run" in str(refused)
 
 
-@pytest.mark.parametrize("wanted", [["_lode_by_0", "_lode_by_1", *PLACE[1:]], ["_lode_by_0", "_lode_content"]])
+@pytest.mark.parametrize(
+    "wanted", [["_lode_order_by_0", "_lode_order_by_1", *PLACE[1:]], ["_lode_order_by_0", "_lode_order_content"]]
+)
 def test_another_order_of_changes_is_told_with_both_ways_out(wanted: list[str]) -> None:
     refused = kept_otherwise("silver.orders", [*OWN, *PLACE], wanted)
     assert refused is not None

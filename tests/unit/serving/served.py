@@ -23,9 +23,11 @@ from lodestream.tables.row_changes import whole_rows
 from lodestream.tables.sink_positions import SinkPositions
 
 EVENTS = pa.schema([("id", pa.int64()), ("name", pa.string())])
-GOLD = pa.schema([("day", pa.string()), ("sum", pa.int64()), ("_lode", pa.int64()), ("_lode_x", pa.string())])
-KEYED = pa.schema([("id", pa.int64()), ("name", pa.string()), ("_lode", pa.int64())])
-FEED = pa.schema([*KEYED, ("_weight", pa.int32()), ("_batch", pa.int64())])
+GOLD = pa.schema(
+    [("day", pa.string()), ("sum", pa.int64()), ("_lode_state", pa.int64()), ("_lode_order_x", pa.string())]
+)
+KEYED = pa.schema([("id", pa.int64()), ("name", pa.string()), ("_lode_order_at", pa.int64())])
+FEED = pa.schema([*EVENTS, ("_lode_order", pa.int64()), ("_weight", pa.int32()), ("_batch", pa.int64())])
 SCHEMAS = {"bronze.events": EVENTS, "gold.daily": GOLD, "silver.people": KEYED, "silver.people__changes": FEED}
 
 
@@ -115,12 +117,12 @@ class Served:
     def change_people(self, changes: list[tuple[int, int, str]], people: list[tuple[int, str]]) -> int:
         """One batch of a keyed table: its feed, then the table that says how far it has applied it."""
         self.batch += 1
-        rows = [{"id": n, "name": name, "_lode": 1, "_weight": w, "_batch": self.batch} for w, n, name in changes]
+        rows = [{"id": n, "name": name, "_lode_order": 1, "_weight": w, "_batch": self.batch} for w, n, name in changes]
         feed = self.append("silver.people__changes", rows)
         table = self.table("silver.people")
         uuid = str(self.table("silver.people__changes").metadata.table_uuid)
         positions = json.dumps({"silver.people__changes": {"uuid": uuid, "snapshot": feed}})
-        held = pa.Table.from_pylist([{"id": n, "name": name, "_lode": 7} for n, name in people], KEYED)
+        held = pa.Table.from_pylist([{"id": n, "name": name, "_lode_order_at": 7} for n, name in people], KEYED)
         table.overwrite(held, snapshot_properties={"lode.positions": positions})
         return feed
 

@@ -94,7 +94,7 @@ def test_gold_comes_as_what_changed_and_without_its_hidden_columns(served: Serve
     served.replace([day("mon", 1), day("tue", 5)])
     deliverer.catch_up()
     assert target.deliveries[1][2] == [(-1, {"day": "tue", "sum": 2}), (1, {"day": "tue", "sum": 5})]
-    served.replace([{**day("mon", 1), "_lode": 99}, day("tue", 5)])  # only its state changed
+    served.replace([{**day("mon", 1), "_lode_state": 99}, day("tue", 5)])  # only its state changed
     deliverer.catch_up()
     assert target.deliveries[2][2] == []
     assert target.rows == served.rows("gold.daily")
@@ -271,4 +271,4 @@ def test_a_position_that_is_none_is_refused_in_words(served: Served) -> None:
 
 
 def day(name: str, total: int) -> dict[str, object]:
-    return {"day": name, "sum": total, "_lode": total, "_lode_x": "hidden"}
+    return {"day": name, "sum": total, "_lode_state": total, "_lode_order_x": "hidden"}

@@ -24,7 +24,7 @@ def die() -> None:
 
 
 def day(name: str, total: int) -> dict[str, object]:
-    return {"day": name, "sum": total, "_lode": total, "_lode_x": "hidden"}
+    return {"day": name, "sum": total, "_lode_state": total, "_lode_order_x": "hidden"}
 
 
 def test_the_file_shows_the_newest_snapshot_and_the_declared_columns_alone(served: Served, tmp_path: Path) -> None:

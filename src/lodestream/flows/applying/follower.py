@@ -7,23 +7,24 @@ from dataclasses import replace
 from functools import partial
 from itertools import islice
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql.functions import col, row_number
+from pyspark.sql import DataFrame
+from pyspark.sql.functions import col, expr
 
 from lodestream.contracts.quoting import name as quoted
 from lodestream.errors import CatalogUnavailable
 from lodestream.failpoints import reach
 from lodestream.flows.applying.load import load
+from lodestream.flows.applying.mending import mend
 from lodestream.flows.applying.standing import follow_back, standing
 from lodestream.flows.directory.feed_watch import FeedWatch
 from lodestream.flows.facts import Facts
 from lodestream.flows.tuning import SMALL
 from lodestream.flows.writing.level import Level
 from lodestream.names import BATCH, WEIGHT
+from lodestream.tables.find import among
 from lodestream.tables.iceberg import IcebergStore
 from lodestream.tables.lake import Lake
 from lodestream.tables.live_rows import live_rows
-from lodestream.tables.merge import merge_changes
 from lodestream.tables.order import spread
 from lodestream.tables.publish import Base, Moved, Writer, until_published
 from lodestream.tables.snapshot import HELD, Snapshot, Stamp
@@ -53,6 +54,7 @@ class Follower:
         self._lake = lake
         self._run = run
         self._feed = feed
+        self._store = state
         self._table = state.name
         self._identity = list(identity)
         self._watch = watch
@@ -85,7 +87,7 @@ class Follower:
 
     def _pending(self) -> tuple[int | None, list[Snapshot]]:
         """The place that the table stands on, and the feed's snapshots after it, oldest first."""
-        base = self._state.begin()
+        base = self._begin()
         # The feed is read after the table: whatever the table stands on, the feed has had it.
         self._feed.refresh()
         after = self._place(base)
@@ -102,6 +104,13 @@ class Follower:
         follow_back(self._feed, self._marks.store, self._state.store)
         return self._pending()
 
+    def _begin(self) -> Base:
+        base = self._state.begin()
+        if not self._store.holds_hidden(self._head(base)):
+            mend(self._lake, self._store, base, self._state.branch, self._identity)
+            base = self._state.begin()
+        return base
+
     def _step(self, after: int | None, snapshot: Snapshot) -> None:
         reach("apply.before", self._table)
         facts = self._facts.get(snapshot.id) or self._watch.look(self._rows(snapshot), snapshot)
@@ -110,7 +119,7 @@ class Follower:
         if facts.marks and self._place(marks) != snapshot.id:
             self._publish(self._marks, marks, snapshot, self._remember(snapshot))
         reach("apply.between", self._table)
-        state = self._state.begin()
+        state = self._begin()
         if self._place(state) != after:
             raise Moved(self._table)  # a run beside us applies the same feed
         self._publish(self._state, state, snapshot, self._change(snapshot, facts, state.head), self._held(state))
@@ -121,6 +130,12 @@ class Follower:
     ) -> None:
         stamp = self._stamp(base, snapshot)
         writer.publish(writer.stage(base, replace(stamp, notes={**stamp.notes, **(notes or {})}), write))
+
+    def _head(self, base: Base) -> Snapshot:
+        head = self._store.snapshot(base.head)
+        if head is None:
+            raise Moved(self._table)
+        return head
 
     def _held(self, base: Base) -> dict[str, str]:
         """A note for who counts the rows: the history before a snapshot may expire, and with it what it tells."""
@@ -139,9 +154,7 @@ class Follower:
             coming = rows.where(col(WEIGHT) > 0).drop(WEIGHT)
             return partial(self._swapper.swap, coming if facts.came else None, facts.places)
         if facts.gone:
-            # Few rows in one partition: ordering them then needs no shuffle.
-            few = rows.coalesce(1) if facts.came + facts.gone <= SMALL else rows
-            return partial(self._merge, few, facts)
+            return partial(self._replace, rows, facts, head)
         if facts.came:
             new = rows.drop(WEIGHT)
             if facts.came > SMALL:
@@ -149,18 +162,18 @@ class Follower:
             return partial(self._lake.append, self._table, new)
         return self._nothing
 
-    def _merge(self, rows: DataFrame, facts: Facts, branch: str, properties: Mapping[str, str]) -> None:
-        # An update is a row that goes and one that comes: the one that comes replaces.
-        coming_first = Window.partitionBy(*map(quoted, self._identity)).orderBy(col(WEIGHT).desc())
-        changes = (
-            rows.withColumn("_lode_x_rank", row_number().over(coming_first))
-            .where(col("_lode_x_rank") == 1)
-            .drop("_lode_x_rank")
-        )
-        merge_changes(
-            self._lake, self._table, changes, branch, properties,
-            identity=self._identity, replaced=facts.replaced, within=facts.within,
-        )  # fmt: skip
+    def _replace(self, rows: DataFrame, facts: Facts, head: int, branch: str, properties: Mapping[str, str]) -> None:
+        """Look for the rows that go: the batch that wrote the feed may not have known where they lie."""
+        names = {one: f"_lode_x_{number}" for number, one in enumerate(self._identity)}
+        touched = rows.select(*[col(quoted(one)).alias(name) for one, name in names.items()]).distinct()
+        same = expr(" AND ".join(f"{quoted(one)} = {name}" for one, name in names.items()))
+        stored = self._lake.whole(self._table, head)
+        listed = among(quoted(self._identity[0]), facts.replaced, stored.schema[self._identity[0]].dataType)
+        ranges = [f"{quoted(one)} BETWEEN {low} AND {high}" for one, (low, high) in facts.within.items()]
+        for condition in (*filter(None, [listed]), *ranges):
+            stored = stored.where(condition)
+        coming = rows.where(col(WEIGHT) > 0).drop(WEIGHT)
+        self._swapper.replace(stored, touched, same, coming, branch, properties)
 
     def _nothing(self, branch: str, properties: Mapping[str, str]) -> None:
         self._state.store.commit_empty(branch, properties)

@@ -11,7 +11,7 @@ from lodestream.contracts import Contract
 from lodestream.errors import LodeError, NotOurTable
 from lodestream.flows.applying.follower import Follower
 from lodestream.flows.columns.shape import ddl_of
-from lodestream.flows.columns.widen import evolve_keys, widen
+from lodestream.flows.columns.widen import evolve_keys, widen, widen_hidden
 from lodestream.flows.context import Context
 from lodestream.flows.judging.contracted import Contracted
 from lodestream.flows.judging.terms import Terms
@@ -101,7 +101,7 @@ class KeyedHome(Home):
         partition_by = tuple(terms.table.partition_by)
         state = self._make(terms, name, f"{own}, {ddl_of(parts_now)}", partition_by, found)
         held = lake.whole(name)
-        refused = kept_otherwise(name, held.columns, parts_now.names)
+        refused = kept_otherwise(name, [*held.columns, *state.hidden], parts_now.names)
         if refused is not None:
             raise refused
         columns = ddl_of(plain(held).schema)
@@ -141,9 +141,9 @@ class KeyedHome(Home):
         name = self._context.name
         named = {ORDER: shape[PLACE].dataType, **{field.name: field.dataType for field in shape}}
         own = [one for one in named if one in (ORDER, VALID_FROM, VALID_TO)]
-        wanted = StructType([*(StructField(one, named[one]) for one in own), *_parts(shape)])
+        wanted = StructType([StructField(one, named[one]) for one in own])
         widened = [widen(self._context.lake, table, wanted) for table in (feed_of(name), name, marks_of(name))]
-        if any(widened):
+        if any(widened) or widen_hidden(self._context.lake, name, StructType(_parts(shape))):
             self._renew()
 
     def _renew(self) -> None:

@@ -12,7 +12,7 @@ from lodestream.contracts.evolution import Step
 from lodestream.contracts.types import parse_type
 from lodestream.contracts.widening import relation
 from lodestream.flows.columns.evolve import evolve_table
-from lodestream.tables.evolving import apply_steps, spelt
+from lodestream.tables.evolving import apply_steps, change_hidden, hidden_columns, spelt
 from lodestream.tables.lake import Lake
 
 
@@ -29,6 +29,16 @@ def widen(lake: Lake, table: str, wanted: StructType) -> bool:
     steps = list(_wider(StructType([field for field in held if field.name in wanted.names]), wanted))
     if steps:
         apply_steps(lake.spark, lake.store(table), steps)
+    return bool(steps)
+
+
+def widen_hidden(lake: Lake, table: str, wanted: StructType) -> bool:
+    """The same of columns that readers do not see."""
+    store = lake.store(table)
+    held = hidden_columns(lake, store)
+    steps = list(_wider(held, wanted))
+    if steps:
+        change_hidden(lake.spark, store, steps)
     return bool(steps)
 
 

@@ -7,8 +7,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
+from pyspark.sql.functions import col, expr
 
 from lodestream.flows.batch import Batch
+from lodestream.names import STATE_COLUMN
+from lodestream.pipeline.gold.pieces import quoted
 from lodestream.tables.lake import Lake
 from lodestream.tables.replace import replace_rows
 from lodestream.tables.reshape import overwrite_reshaped
@@ -78,8 +81,18 @@ class ReplaceBatch(GoldBatch):
 
     def write(self, branch: str, properties: Mapping[str, str]) -> None:
         gold = self._gold
-        replace_rows(gold.lake, gold.name, self._keys, self._touched, self._rows, branch, properties)
-        commit_if_nothing_was(gold.store, branch, properties)
+        if STATE_COLUMN in self._rows.columns:
+            self._replace_whole(branch, properties)
+        else:
+            replace_rows(gold.lake, gold.name, self._keys, self._touched, self._rows, branch, properties)
+            commit_if_nothing_was(gold.store, branch, properties)
+
+    def _replace_whole(self, branch: str, properties: Mapping[str, str]) -> None:
+        """Rows with their state: what Spark's MERGE writes has the declared columns alone."""
+        named = [col(quoted(key)).alias(f"_lode_x_{number}") for number, (key, _) in enumerate(self._keys)]
+        same = " AND ".join(f"{stored} <=> _lode_x_{number}" for number, (_, stored) in enumerate(self._keys))
+        touched = self._touched.select(*named)
+        self._gold.swapper.replace(self._gold.stored(), touched, expr(same), self._rows, branch, properties)
 
 
 class UnchangedBatch(GoldBatch):

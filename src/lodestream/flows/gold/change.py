@@ -55,7 +55,7 @@ def _met(gold: GoldTable, plan: GoldPlan, delta: DataFrame, span: Span) -> Batch
     keys = Keys(delta.select(*[col(quoted(name)) for name in names]).distinct())
     if keys.none:
         return UnchangedBatch(gold, span.rows)
-    stored = gold.lake.whole(gold.name)
+    stored = gold.stored()
     plain = [(column.strip("`"), key) for key, column in plan.stored_keys if column.strip("`") in stored.columns]
     only = keys.condition(plain)
     (stored if only is None else stored.where(only)).createOrReplaceTempView(GOLD)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def folded(gold: GoldTable, plan: GoldPlan, span: Span) -> DataFrame:
     groups = span.rows + gold.stored_rows
     steps = (
-        (GOLD, f"SELECT {_narrow(groups)} * FROM {gold.lake.identifier(gold.name)}"),
+        (GOLD, f"SELECT {_narrow(groups)} * FROM {gold.lake.identifier(gold.name)} VERSION AS OF {gold.head.id}"),
         (STATE, plan.unpack_sql),
         (DELTA, _delta(plan, gold.tables, span)),
         (BOTH, f"SELECT {_narrow(groups)} * FROM ({plan.both_sql})"),

@@ -40,7 +40,7 @@ def replaced(gold: GoldTable, keys: Sequence[tuple[str, str]], touched: Keys, ro
         return ReplaceBatch(gold, keys, touched.rows, rows, span.rows)
     spark = gold.lake.spark
     touched.rows.createOrReplaceTempView(KEYS)
-    gold.lake.whole(gold.name).createOrReplaceTempView(GOLD)
+    gold.stored().createOrReplaceTempView(GOLD)
     same = " AND ".join(f"{stored} <=> {KEYS}.{quoted(key)}" for key, stored in _of_gold(keys))
     kept = spark.sql(f"SELECT {GOLD}.* FROM {GOLD} LEFT ANTI JOIN {KEYS} ON {same}")
     whole = kept.unionByName(rows)

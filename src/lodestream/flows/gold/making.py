@@ -37,6 +37,8 @@ class GoldMaking(Making):
             gold.try_plan()
         self._follows = not self._whole and not must_rebuild(gold, span, inputs)
         if not self._follows:
+            if gold.lost_state and span.previous is not None and not gold.rebuilding:
+                gold.context.notices.add(Rebuilt(why="another tool rewrote its files and left out its state"))
             return rebuild(gold, span, inputs)
         plan = gold.plan
         if plan is None:

@@ -29,7 +29,7 @@ def must_rebuild(gold: GoldTable, span: Span, inputs: Inputs) -> bool:
     if gold.plan is None:
         looked = {one.table.name for one in gold.inputs if one.lookup}
         return not gold.keys or bool(looked & set(inputs.changed)) or not inputs.comparable()
-    if gold.plan.strategy == "full":
+    if gold.plan.strategy == "full" or gold.lost_state:
         return True
     if any(gold.plan.on_lookup_change.get(name) == "full" for name in inputs.changed):
         return True

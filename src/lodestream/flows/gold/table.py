@@ -22,6 +22,7 @@ from lodestream.flows.gold.rebuild import definition, query_rows
 from lodestream.flows.gold.state import StateTable
 from lodestream.flows.parts import Repair
 from lodestream.flows.tuning import SMALL
+from lodestream.names import STATE_COLUMN
 from lodestream.observe import PlanRefused, PlanUntried
 from lodestream.pipeline.definition import definition_parts, parts_note
 from lodestream.pipeline.gold.choose import choose
@@ -30,8 +31,11 @@ from lodestream.pipeline.gold.rows import rows_fold_sql
 from lodestream.pipeline.gold.statement import refuse_catalogs
 from lodestream.sources.source import Position
 from lodestream.sources.table import TableInput, WholeTable
+from lodestream.tables.hidden import unfiltered
 from lodestream.tables.iceberg import IcebergStore
 from lodestream.tables.positions import last_stamp
+from lodestream.tables.snapshot import Snapshot
+from lodestream.tables.swap import Swapper
 from lodestream.tables.wanted_rebuild import forget_rebuild, note_rebuild, rebuild_noted
 
 
@@ -69,6 +73,7 @@ class GoldTable(Repair):
         self._untried: Callable[[], None] | None = None
         self.refused: str | None = None
         self._store: IcebergStore | None = None
+        self._swapper: Swapper | None = None
 
     @property
     def store(self) -> IcebergStore:
@@ -77,7 +82,7 @@ class GoldTable(Repair):
         return self._store
 
     def opened(self, store: IcebergStore) -> None:
-        self._store = store
+        self._store, self._swapper = store, None
         if rebuild_noted(store) and not self.rebuilding:
             self.rebuilds_asked += 1
 
@@ -191,6 +196,34 @@ class GoldTable(Repair):
         """A plan that no row was kept by yet is compared with the query first."""
         if self._untried is not None:
             self._untried()
+
+    @property
+    def swapper(self) -> Swapper:
+        if self._swapper is None:
+            self._swapper = Swapper(self.lake, self.store)
+        return self._swapper
+
+    def stored(self) -> DataFrame:
+        """The rows of the table with their state, as of the head that a batch is built on."""
+        rows = self.lake.whole(self.name, self.head.id)
+        return rows.withColumn(STATE_COLUMN, unfiltered(STATE_COLUMN)) if self.keeps_state else rows
+
+    @property
+    def head(self) -> Snapshot:
+        head = self.store.head()
+        if head is None:
+            raise CatalogUnavailable(f"{self.name} has no snapshot", why="its creation was interrupted")
+        return head
+
+    @property
+    def lost_state(self) -> bool:
+        """Whether another tool wrote the table anew: it leaves out what readers do not see."""
+        return self.keeps_state and not self.store.holds_hidden(self.head)
+
+    @property
+    def keeps_state(self) -> bool:
+        """Whether each row has the state beside it that a change is added to."""
+        return self.plan is not None and self.plan.state_home == "column"
 
     @property
     def stored_rows(self) -> int:
