@@ -140,6 +140,8 @@ SPARK_ONLY: dict[str, str] = {
     "the days since the epoch": "SELECT id, unix_date(day) AS d FROM silver.trips",
     "a tuple of a document": "SELECT count(*) AS n FROM (SELECT json_tuple(concat('{\"A\":', id, '}'), 'A', 'b') FROM silver.trips) q",
     "a generator with two columns": "SELECT count(*) AS n, sum(col0) AS s FROM (SELECT stack(2, qty, zone, id, 1) FROM silver.trips) q",
+    "a text like any of some": "SELECT id, cat LIKE ANY ('a%', 'o%') AS l FROM silver.trips",
+    "groups of texts like any of some": "SELECT cat LIKE ANY ('a%', 'o%') AS l, count(*) AS n FROM silver.trips GROUP BY cat LIKE ANY ('a%', 'o%')",
     "a lateral view": "SELECT v, count(*) AS n FROM silver.trips LATERAL VIEW explode(array(zone, qty)) x AS v GROUP BY v",
     "sessions": "SELECT cat, session_window.start AS s, count(*) AS n FROM silver.trips GROUP BY cat, session_window(seen, '5 hours')",
     "hopping windows": "SELECT window.start AS s, sum(qty) AS q FROM silver.trips GROUP BY window(seen, '2 hours', '1 hour')",
