@@ -240,9 +240,9 @@ class Generator:
             items.append(Item(self.make.of_key(self.chance.choice(keys)), names.pop()))
         for _ in range(self.chance.choice((0, 1, 1, 2)) if items else 1):
             items.append(Item(self.make.aggregate(columns), names.pop()))
-        items = _apart(items)
         if not all_keys and self._often(0.06):
             items.append(Item(self.make.window_over_groups(keys, columns), "Place"))
+        items = _apart(items)
         if self._often(0.15):
             self.chance.shuffle(items)
         written = [Key(key, self._style(key, items, scope)) for key in keys]

@@ -49,6 +49,7 @@ REGRESSIONS: dict[str, str] = {
     "an optional table that steers a later join": "SELECT r.rate AS tier, sum(o.amount) AS s FROM silver.pays o LEFT JOIN silver.trips v ON v.id = o.trip JOIN silver.zones r ON r.region = coalesce(v.cat, o.cat) GROUP BY r.rate",
     "keys from both sides": "SELECT t.cat, p.zone, count(*) AS n FROM silver.trips t JOIN silver.pays p ON p.trip = t.id GROUP BY t.cat, p.zone",
     "an optional table that steers a filter": "SELECT o.zone, count(*) AS n FROM silver.pays o LEFT JOIN silver.trips v ON v.id = o.trip WHERE coalesce(v.qty, 1) = 1 GROUP BY o.zone",
+    "a lookup that a subquery reads twice": "SELECT t.zone, t.cat, max(l.x) AS m FROM silver.trips t JOIN (SELECT z.zone, y.rate AS x FROM silver.zones z CROSS JOIN silver.zones y) l ON l.zone = t.zone GROUP BY t.zone, t.cat",
     # names that mean two things
     "an alias that a subquery hides": "SELECT q.zone, count(*) AS n FROM (SELECT zone FROM silver.trips) q WHERE q.zone IN (SELECT q.zone FROM silver.zones q) GROUP BY q.zone",
     "an alias that a scalar subquery hides": "SELECT c.zone, (SELECT max(c.qty) AS v FROM silver.visits AS c) AS k FROM (SELECT zone FROM silver.trips AS q) c",
@@ -107,6 +108,13 @@ SCENARIOS: dict[str, tuple[str, History]] = {
             {"silver.trips": (_trip(1, 5),), "silver.visits": ((5, "a", 1, None),)},
         ),
     ),
+    "the lookup is narrowed for one of its readers": (
+        "a lookup that a subquery reads twice",
+        _history(
+            {"silver.trips": (_trip(1, 1),), "silver.zones": _TIERS},
+            {"silver.trips": (_trip(1, 1), _trip(2, 1)), "silver.zones": _TIERS},
+        ),
+    ),
     "the group of nulls changes alone": (
         "a key is NOT a flag",
         _history({"silver.trips": ()}, {"silver.trips": (_trip(1, 1, flag=None),)}),
@@ -132,6 +140,8 @@ SPARK_ONLY: dict[str, str] = {
     "the days since the epoch": "SELECT id, unix_date(day) AS d FROM silver.trips",
     "a tuple of a document": "SELECT count(*) AS n FROM (SELECT json_tuple(concat('{\"A\":', id, '}'), 'A', 'b') FROM silver.trips) q",
     "a generator with two columns": "SELECT count(*) AS n, sum(col0) AS s FROM (SELECT stack(2, qty, zone, id, 1) FROM silver.trips) q",
+    "a text like any of some": "SELECT id, cat LIKE ANY ('a%', 'o%') AS l FROM silver.trips",
+    "groups of texts like any of some": "SELECT cat LIKE ANY ('a%', 'o%') AS l, count(*) AS n FROM silver.trips GROUP BY cat LIKE ANY ('a%', 'o%')",
     "a lateral view": "SELECT v, count(*) AS n FROM silver.trips LATERAL VIEW explode(array(zone, qty)) x AS v GROUP BY v",
     "sessions": "SELECT cat, session_window.start AS s, count(*) AS n FROM silver.trips GROUP BY cat, session_window(seen, '5 hours')",
     "hopping windows": "SELECT window.start AS s, sum(qty) AS q FROM silver.trips GROUP BY window(seen, '2 hours', '1 hour')",

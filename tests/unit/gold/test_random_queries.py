@@ -43,6 +43,13 @@ def test_gold_equals_its_query_for_random_queries(part: int, seed: int) -> None:
         assert min(went["delta"], went["affected"], went["full"]) >= each * 0.1, went
 
 
+def test_a_generated_query_has_no_two_columns_of_one_name() -> None:
+    """A key that came from a subquery has the name of a ranking, and so has the ranking of this query itself."""
+    case = case_of(20261117, 14315)
+    assert "a.Place, " in case.sql
+    assert check(case).status == "same"
+
+
 def _said(failed: list[tuple[Case, Outcome]], queries: int) -> str:
     """The shortest failure, shrunk, and where the others are."""
     case, outcome = min(failed, key=lambda one: len(one[0].sql))

@@ -44,6 +44,8 @@ INPUTS = (TRIPS, PAYS, ZONES, BLANK)
         ("SELECT zone, max(collate(cat, 'UNICODE_CI')) AS c FROM silver.trips GROUP BY zone", "full", "COLLATE calls"),
         ("SELECT zone, count(*) AS `collate` FROM silver.trips WHERE cat <> 'collate' GROUP BY zone", "delta", "a sum"),
         ("SELECT Trip_Id, fare FROM silver.trips WHERE zone = 1", "delta", "passes through"),
+        ("SELECT Trip_Id, cat LIKE ANY ('a%', 'b%') AS l FROM silver.trips", "delta", "passes through"),
+        ("SELECT any(zone = 1) AS l FROM silver.trips", "full", "any(zone = 1) is not a sum"),
         ("SELECT r.id, t.zone FROM range(4) r LEFT JOIN silver.trips t ON t.zone = r.id", "full", "a function is read"),
         ("SELECT zone, id FROM silver.trips, range(3)", "full", "a function is read as a table"),
         ("SELECT inline(array(struct(zone, fare))) FROM silver.trips", "full", "names their columns"),

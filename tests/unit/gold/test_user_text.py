@@ -124,6 +124,18 @@ def test_comments_hints_and_the_semicolon_do_not_swallow_what_follows_a_piece() 
     assert plan.full_sql.startswith("SELECT /*+ BROADCAST(z) */ zone -- the zone")
 
 
+def test_a_comment_behind_the_semicolon_is_no_statement() -> None:
+    plan = analyse("SELECT zone, count(*) AS n FROM silver.trips GROUP BY zone; -- end", INPUTS)
+    assert plan.strategy == "delta"
+
+
+@pytest.mark.parametrize("condition", ["offset > 5", "zone = 1 AND offset > limit", "NOT offset IS NULL"])
+def test_a_column_called_like_a_clause_does_not_end_the_condition(condition: str) -> None:
+    info = InputInfo("silver.t", {"zone": "int", "offset": "bigint", "limit": "bigint"})
+    plan = analyse(f"SELECT zone, count(*) AS n FROM silver.t WHERE {condition} GROUP BY zone ORDER BY zone", [info])
+    assert f"WHERE {condition} ) AS _lode_rows" in (plan.delta_sql or "")
+
+
 @pytest.mark.parametrize(
     ("sql", "because"),
     [
@@ -145,6 +157,10 @@ def test_comments_hints_and_the_semicolon_do_not_swallow_what_follows_a_piece() 
         ("FROM silver.trips |> SELECT id", "|>"),
         ("SELECT id, stack(2, qty, zone) AS (a) FROM silver.trips", "several columns"),
         ("WITH unused AS (SELECT * FROM silver.zones) SELECT id FROM silver.trips", "nothing uses"),
+        (
+            "WITH t AS (SELECT id FROM t) SELECT t.id FROM t JOIN silver.trips s ON s.id = t.id",
+            "the WITH that makes it",
+        ),
     ],
 )
 def test_what_nobody_has_proven_is_kept_by_full_refresh(sql: str, because: str) -> None:

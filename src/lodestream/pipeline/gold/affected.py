@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -17,6 +17,7 @@ from lodestream.pipeline.gold.plan import KEYS, GoldPlan, NotProvableError, OnCh
 from lodestream.pipeline.gold.query import Query
 from lodestream.pipeline.gold.scopes import Scope, Source
 from lodestream.pipeline.gold.statement import Statement
+from lodestream.pipeline.gold.tables import base_tables, table_name
 from lodestream.pipeline.gold.touched import Touch, Wanted, inside, touches
 from lodestream.pipeline.gold.weighted import reread
 
@@ -151,9 +152,8 @@ def narrowed(query: Query, wanted: Wanted) -> Narrowing:
     scans: dict[int, str] = {}
     prune: Pruning = defaultdict(set)
     _narrow(query.top, wanted, kinds, scans, prune)
-    mentions: dict[str, int] = defaultdict(int)
-    for touch in touches(query.top, wanted, kinds):
-        mentions[touch.table] += 1
+    # Counted in the text itself: a subquery whose keys are lost tells of each table once, however often it reads it.
+    mentions = Counter(table_name(table).lower() for table in base_tables(query.tree))
     names = {name.lower(): name for name in query.statement.inputs}
     # A view that is read twice must not be filtered for one of its readers.
     kept = {names[table]: tuple(sorted(pairs)) for table, pairs in prune.items() if pairs and mentions[table] == 1}

@@ -100,11 +100,20 @@ def select_list(parsed: Parsed, select: exp.Select) -> Span:
 def body_end(parsed: Parsed, select: exp.Select) -> int:
     """Where FROM, joins and WHERE end and what follows them begins."""
     depth = 0
+    conditions = _conditions(select)
     for token in _after(parsed.tokens, select_list(parsed, select)[1]):
         depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+        if any(first <= token.start < last for first, last in conditions):
+            continue  # a column may be called `offset`
         if depth < 0 or (depth == 0 and token.token_type in _AFTER_WHERE):
             return int(token.start)
     return len(parsed.plain)
+
+
+def _conditions(select: exp.Select) -> list[Span]:
+    where = select.args.get("where")
+    on = [join.args["on"] for join in select.args.get("joins") or [] if join.args.get("on")]
+    return [span(one) for one in (*on, *([where.this] if where else []))]
 
 
 def _after(tokens: tuple[Token, ...], place: int) -> list[Token]:

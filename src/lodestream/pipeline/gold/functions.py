@@ -102,8 +102,13 @@ def aggregate(node: exp.Expr) -> bool:
     """An aggregate call, with its FILTER when it has one; `agg(...) OVER (...)` is a window function."""
     if isinstance(node, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)):
         return aggregate(node.this)
-    known = isinstance(node, (exp.AggFunc, exp.Any)) or call(node) in AGGREGATES
+    known = isinstance(node, exp.AggFunc) or _any_of_rows(node) or call(node) in AGGREGATES
     return known and not isinstance(node.parent, exp.Window)
+
+
+def _any_of_rows(node: exp.Expr) -> bool:
+    """`any(flag)`, not the `ANY` of `name LIKE ANY ('a%', 'b%')`, which asks one row."""
+    return isinstance(node, exp.Any) and not isinstance(node.parent, (exp.Like, exp.ILike))
 
 
 def has_aggregate(node: exp.Expr) -> bool:

@@ -70,7 +70,9 @@ def _trees(text: str, parser: type[SparkParser]) -> tuple[list[exp.Expr], list[T
         tokens = _DIALECT.tokenize(text)
         shown = _with_stand_ins(text, tokens)
         read = _DIALECT.tokenize(shown) if shown != text else tokens
-        trees = [tree for tree in parser(dialect=_DIALECT).parse(read, shown) if tree is not None]
+        found = parser(dialect=_DIALECT).parse(read, shown)
+        # A comment behind the last `;` comes as a statement of its own.
+        trees = [tree for tree in found if tree is not None and not isinstance(tree, exp.Semicolon)]
     except (SqlglotError, RecursionError, ValueError, AttributeError, TypeError, KeyError, IndexError) as error:
         raise UnreadableError(str(error).splitlines()[0] if str(error) else type(error).__name__) from error
     return trees, tokens, read

@@ -114,7 +114,9 @@ class Reader:
             shared = cte.shared
             return Source(name, node, join, branches[0].columns, branches=_marked(branches, shared), shared=shared)
         if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
-            info = self.infos[table_name(node).lower()]
+            info = self.infos.get(table_name(node).lower())
+            if info is None:
+                raise NotProvableError(f"{table_name(node)} is read by the WITH that makes it", "give it another name")
             columns = tuple(column.lower() for column in info.columns)
             return Source(name, node, join, columns, table=info.name.lower())
         if isinstance(node, exp.Subquery) and name:
