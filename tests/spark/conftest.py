@@ -31,6 +31,14 @@ def summer_time(spark: Any) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(params=["small", "large"])
+def size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The same rows as a small batch, which is kept whole while it is judged, and as a large one, which is not."""
+    if request.param == "large":
+        monkeypatch.setattr("lodestream.flows.judging.retention.MOST_WHOLE", 0)
+    return str(request.param)
+
+
 @contextmanager
 def _standing_in(zone: str, spark: Any) -> Iterator[None]:
     jvm = spark.sparkContext._jvm

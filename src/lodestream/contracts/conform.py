@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from lodestream.contracts import quoting
@@ -27,6 +28,19 @@ class Conformed:
     failed: Violation
     origins: tuple[str, ...]
     refusal: str | None = None
+
+    @property
+    def can_fail(self) -> bool:
+        return self.failed.sql != "false"
+
+
+def over_value(made: Conformed, name: str) -> Violation:
+    """Where the conversion fails, said by the column `name` that holds the converted value: it is made once."""
+    if quoting.is_name(made.value):
+        return made.failed
+    # Not behind a letter: `try_cast(x AS int)` has `cast(x AS int)` in it and is another value.
+    inside = re.compile(rf"(?<!\w){re.escape(made.value)}")
+    return replace(made.failed, sql=inside.sub(lambda _found: quoting.name(name), made.failed.sql))
 
 
 def conform(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal
@@ -10,6 +11,11 @@ from decimal import Decimal
 def name(text: str) -> str:
     """A column name in backticks."""
     return "`" + text.replace("`", "``") + "`"
+
+
+def is_name(sql: str) -> bool:
+    """Whether the text is one column name in backticks, and nothing else."""
+    return re.fullmatch(r"`([^`]|``)+`", sql) is not None
 
 
 def path(*parts: str) -> str:

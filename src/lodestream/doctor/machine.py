@@ -15,7 +15,8 @@ from lodestream.config import Config
 from lodestream.doctor.check import Check
 from lodestream.runtime.cache import cache_dir
 from lodestream.runtime.java import find_java
-from lodestream.runtime.sizing import available_memory, heap_bytes, total_memory
+from lodestream.runtime.jvm_options import jvm_choice
+from lodestream.runtime.sizing import available_memory, cores, heap_bytes, total_memory
 
 _LEAST_PYTHON = (3, 11)
 _LITTLE_DISK = 2_000_000_000
@@ -39,7 +40,8 @@ def java(config: Config) -> Check:
 def memory(config: Config) -> Check:
     heap = heap_bytes(config.spark.driver_memory)
     free, total = available_memory(), total_memory()
-    return Check("memory", "ok", f"{_mb(free)} of {_mb(total)} free, {_mb(heap)} for Spark's heap")
+    chosen = f"{_mb(heap)} for Spark's heap, {jvm_choice(heap, cores()).collector} collector"
+    return Check("memory", "ok", f"{_mb(free)} of {_mb(total)} free, {chosen}")
 
 
 def disk(config: Config) -> Check:

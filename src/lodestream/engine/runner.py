@@ -246,7 +246,8 @@ class Runner:
         self.batches += 1
         self.rows += published.rows.get("out", 0)
         self.deleted += published.rows.get("deleted", 0)
-        self._sizer.learn(published.rows.get("in", 0), published.seconds["total"])
+        row_bytes = published.bytes / max(1, published.rows.get("out", 0))
+        self._sizer.learn(published.rows.get("in", 0), published.seconds["total"], row_bytes)
         self.due = math.inf if self._polled is None else self._not_before()
         self._events.emit(
             BatchPublished(

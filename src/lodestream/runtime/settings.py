@@ -8,6 +8,7 @@ from pathlib import Path
 from lodestream.config import Config, reveal
 from lodestream.errors import ConfigError
 from lodestream.runtime.catalogs import catalog_settings
+from lodestream.runtime.jvm_options import jvm_choice
 from lodestream.runtime.sizing import MIB, cores, heap_bytes
 
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
@@ -20,11 +21,6 @@ _AT_LAUNCH = (_CLASS_PATH, _JAVA_OPTIONS, _MEMORY)
 # Hadoop's own class starts a `chmod` process for each file it makes and for each checksum file beside it: ten for one
 # commit. This one asks the operating system itself, and Parquet has checksums of its own.
 _LOCAL_FILES = "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"
-
-# The serial collector needs no threads and no side tables; on a heap this small its pauses are short.
-_SMALL = ("-XX:+UseSerialGC", "-XX:-UsePerfData")
-# Out of heap, any thread of the process may have failed anywhere: it ends, and the run with it, to be started again.
-_NO_HALF_LIFE = "-XX:+ExitOnOutOfMemoryError"
 
 
 def is_local(config: Config) -> bool:
@@ -79,6 +75,7 @@ def _shared(config: Config, app_name: str) -> dict[str, str]:
 
 def _local(config: Config, jars: list[Path], java_options: Sequence[str]) -> dict[str, str]:
     threads = str(max(2, cores()))
+    heap = heap_bytes(config.spark.driver_memory)
     return {
         "spark.master": config.spark.master or f"local[{threads}]",
         "spark.driver.host": "127.0.0.1",
@@ -93,10 +90,10 @@ def _local(config: Config, jars: list[Path], java_options: Sequence[str]) -> dic
         "spark.sql.warehouse.dir": (config.state_dir / "tmp" / "spark-warehouse").absolute().as_uri(),
         # Only where this very Python runs the workers too: the module must be there. It saves 100 ms and more a task.
         "spark.python.daemon.module": "lodestream.sources.codecs.worker_daemon",
-        _MEMORY: f"{heap_bytes(config.spark.driver_memory) // MIB}m",
+        _MEMORY: f"{heap // MIB}m",
         # On the class path, not in spark.jars: that would copy each jar on every start.
         _CLASS_PATH: _class_path(jars),
-        _JAVA_OPTIONS: " ".join([*_SMALL, _NO_HALF_LIFE, _quiet(), *map(_quoted, java_options)]),
+        _JAVA_OPTIONS: " ".join([*jvm_choice(heap, cores()).options, _quiet(), *map(_quoted, java_options)]),
     }
 
 

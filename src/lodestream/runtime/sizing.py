@@ -11,9 +11,10 @@ import psutil
 from lodestream.errors import ConfigError, RuntimeMissing
 
 MIB = 1024 * 1024
-# Spark refuses a heap under 450 MiB. The upper end keeps driver, broker and Python together under 1.5 GB.
+# Spark refuses a heap under 450 MiB. On a small machine driver, broker and Python stay together under 1.5 GB.
 LEAST_HEAP = 512 * MIB
-MOST_HEAP = 768 * MIB
+SMALL_HEAP = 768 * MIB
+MOST_HEAP = 4096 * MIB
 BESIDE_HEAP = 320 * MIB  # classes, compiled code, threads and buffers of a small driver
 _UNITS = {"": MIB, "k": 1024, "m": MIB, "g": 1024 * MIB, "t": 1024 * 1024 * MIB}
 _CGROUPS = (
@@ -28,10 +29,10 @@ def cores() -> int:
 
 
 def heap_bytes(configured: str | None, *, total: int | None = None, available: int | None = None) -> int:
-    """The driver's heap: as configured, else a quarter of the machine within bounds. Refuses what cannot fit."""
+    """The driver's heap: as configured, else a part of the machine within bounds. Refuses what cannot fit."""
     total = total_memory() if total is None else total
     available = available_memory() if available is None else available
-    heap = parse_size(configured) if configured else max(LEAST_HEAP, min(MOST_HEAP, total // 4))
+    heap = parse_size(configured) if configured else _share(total)
     if heap < LEAST_HEAP - 32 * MIB:
         raise ConfigError(
             f"spark.driver_memory = {configured!r} is too little",
@@ -48,6 +49,12 @@ def heap_bytes(configured: str | None, *, total: int | None = None, available: i
             else "close other programs, or give this machine or container more memory",
         )
     return heap
+
+
+def _share(total: int) -> int:
+    """A quarter of a small machine, an eighth of a larger one: a batch needs no more than 512 MB, what grows with the
+    project (metadata, broadcast keys, several flows at once) is glad of it."""
+    return max(LEAST_HEAP, min(SMALL_HEAP, total // 4), min(MOST_HEAP, total // 8))
 
 
 def parse_size(text: str) -> int:

@@ -27,7 +27,7 @@ from lodestream.tables.inspect import Inspector
 from lodestream.tables.live_rows import counted
 from lodestream.tables.swap import Swapper
 
-pytestmark = pytest.mark.usefixtures("summer_time")
+pytestmark = pytest.mark.usefixtures("summer_time", "size")
 SEED = int(os.environ.get("LODE_FEED_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
 ROUNDS = int(os.environ.get("LODE_FEED_ROUNDS", "4"))
 KEYS = 120

@@ -23,6 +23,7 @@ from lodestream.pipeline import parse_partition
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.usefixtures("size")
 Make = Callable[[Pipeline], SilverLine]
 SEED = int(os.environ.get("LODE_CUT_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
 # Around the hours that clocks skip and repeat, around midnight of UTC and of New York, and long before and after.

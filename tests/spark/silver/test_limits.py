@@ -18,6 +18,7 @@ from lodestream.errors import ContractViolation
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+pytestmark = pytest.mark.usefixtures("size")
 Make = Callable[[Pipeline], SilverLine]
 ORDERS, DEAD = "silver.orders", "silver.orders__dead"
 CONTRACT = Contract(

@@ -17,6 +17,7 @@ from lodestream.recovery.replay import Replay
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+pytestmark = pytest.mark.usefixtures("size")
 Make = Callable[[Pipeline], SilverLine]
 DEAD = "silver.orders__dead"
 

@@ -47,3 +47,22 @@ def test_a_small_batch_that_finishes_early_says_nothing_about_larger_ones() -> N
 
 def test_the_cap_holds_from_the_first_batch() -> None:
     assert Sizer(1.0, 50).rows == 50
+
+
+def test_large_rows_make_batches_of_fewer_rows_from_the_next_one_on() -> None:
+    sizer = Sizer(1.0, 500_000, most_bytes=100_000_000)
+    sizer.learn(20_000, 0.1, row_bytes=1_000_000)
+    assert sizer.rows == 100
+    sizer.learn(100, 0.1, row_bytes=200_000_000)
+    assert sizer.rows == 1, "a row is never too large for a batch of its own"
+
+
+def test_small_rows_after_large_ones_let_batches_grow_again() -> None:
+    sizer = Sizer(1.0, 500_000, most_bytes=100_000_000)
+    sizer.learn(20_000, 0.1, row_bytes=1_000_000)
+    sizes = []
+    for _ in range(20):
+        sizes.append(sizer.rows)
+        sizer.learn(sizer.rows, 0.1, row_bytes=100)
+    assert sizes == sorted(sizes)
+    assert sizes[-1] > 100_000

@@ -7,6 +7,7 @@ import pytest
 from lodestream.config import CatalogConfig, Config, Secret, SparkConfig
 from lodestream.errors import ConfigError, RuntimeMissing
 from lodestream.runtime.catalogs import catalog_settings, needs_s3
+from lodestream.runtime.jvm_options import jvm_choice
 from lodestream.runtime.settings import launch_settings, spark_settings
 from lodestream.runtime.sizing import LEAST_HEAP, MIB, MOST_HEAP, heap_bytes, parse_size
 
@@ -120,10 +121,25 @@ def test_a_bucket_brings_the_s3_jars_and_file_io():
     assert _catalog(warehouse="s3://bucket/lake", properties={"io-impl": "mine"})["io-impl"] == "mine"
 
 
-@pytest.mark.parametrize(("total", "heap"), [(2048, 512), (2560, 640), (4096, 768), (65536, 768)])
+@pytest.mark.parametrize(("total", "heap"), [(2048, 512), (2560, 640), (4096, 768), (8192, 1024), (65536, 4096)])
 def test_the_heap_follows_the_machine_within_bounds(total: int, heap: int):
     assert heap_bytes(None, total=total * MIB, available=total * MIB) == heap * MIB
     assert LEAST_HEAP <= heap * MIB <= MOST_HEAP
+
+
+@pytest.mark.parametrize(
+    ("heap", "cores", "collector"), [(768, 2, "serial"), (4096, 2, "serial"), (1024, 8, "serial"), (4096, 8, "G1")]
+)
+def test_the_collector_follows_the_machine(heap: int, cores: int, collector: str):
+    chosen = jvm_choice(heap * MIB, cores)
+    assert chosen.collector == collector
+    assert sum(option in chosen.options for option in ("-XX:+UseSerialGC", "-XX:+UseG1GC")) == 1
+
+
+def test_both_compilers_work_by_default():
+    """With the first one alone, what waits is worked off four to six times slower."""
+    assert "Tiered" not in _settings()["spark.driver.extraJavaOptions"]
+    assert "Tiered" not in (Path(__file__).parents[3] / "examples" / "nyc_taxi" / "lode.toml").read_text()
 
 
 def test_too_little_memory_is_said_before_java_dies_of_it():

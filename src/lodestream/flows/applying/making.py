@@ -13,6 +13,7 @@ from lodestream.flows.code.declared import DeclaredInputs
 from lodestream.flows.context import Context
 from lodestream.flows.judging.contracted import Contracted
 from lodestream.flows.judging.judged_rows import JudgedRows
+from lodestream.flows.judging.retention import Keep
 from lodestream.flows.judging.terms import Terms
 from lodestream.flows.letters.table import DeadLetters
 from lodestream.flows.parts import Intake, Making
@@ -54,7 +55,7 @@ class KeyedMaking(Making):
     def make(self, span: Span) -> Batch:
         frames = read(self._inputs, span)
         self._lettered(self._dead).settle()
-        return self.judged(frames, span, self._dead)
+        return self._judged(frames, span, self._dead, "columns")
 
     def empty(self, span: Span, store: TableStore) -> Batch:
         self._applying.expect()
@@ -62,6 +63,9 @@ class KeyedMaking(Making):
 
     def judged(self, frames: Mapping[str, DataFrame], span: Span, dead: DeadLetters) -> FeedBatch:
         """The given inputs as changes; a replay gives the rows of dead letters."""
+        return self._judged(frames, span, dead, "whole")
+
+    def _judged(self, frames: Mapping[str, DataFrame], span: Span, dead: DeadLetters, keep: Keep) -> FeedBatch:
         siblings = self._home.siblings()
         changes: Changes = JudgedChanges(siblings)
         if self._follows is not None:
@@ -72,7 +76,7 @@ class KeyedMaking(Making):
         level = self._applying.catch_up()
         rows = JudgedRows(
             self.terms, frames, span, self._context.notices, self._intake.explain,
-            claiming=changes.claiming, measures=changes.measures(span.rows),
+            claiming=changes.claiming, measures=changes.measures(span.rows), keep=keep,
         )  # fmt: skip
         return FeedBatch(rows, changes, self._keeping, siblings, level, self._lettered(dead))
 

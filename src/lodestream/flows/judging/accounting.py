@@ -20,7 +20,7 @@ _OF = "_lode_x_event"
 
 def events(carried: object) -> list[Column]:
     """An aggregate that counts the events which rows with this `_lode` came from; none where they have no place."""
-    place = _place(carried)
+    place = place_of_event(carried)
     return [count_distinct(place).alias(EVENTS)] if place is not None else []
 
 
@@ -34,7 +34,7 @@ def with_beside(letters: DataFrame, kept: Callable[[], DataFrame], *, keyed: boo
     if not multiplies:
         return letters.withColumn(BESIDE, lit(0))
     carried = letters.schema[CARRIED].dataType
-    place = _place(carried)
+    place = place_of_event(carried)
     event = place if place is not None else enclosed(carried)["value"]
     # A column of the user's that has the name is in the raw row; here it would be taken for ours.
     marked = letters.drop(BESIDE).withColumn(_OF, event)
@@ -44,7 +44,7 @@ def with_beside(letters: DataFrame, kept: Callable[[], DataFrame], *, keyed: boo
     return found.drop(_OF)
 
 
-def _place(carried: object) -> Column | None:
+def place_of_event(carried: object) -> Column | None:
     """Where an event stands in Bronze. Rows of another table may carry such columns as well, several the same."""
     place = identity_in(carried.names) if isinstance(carried, StructType) and is_bronze(carried) else ()
     return struct(*[col(f"{CARRIED}.{name}") for name in place]) if place else None

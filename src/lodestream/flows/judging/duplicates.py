@@ -24,6 +24,8 @@ _ASKED, _KEY, _RANK, _KNOWN = "asked", "_lode_x_key", "_lode_x_rank", "_lode_x_k
 _WITHIN_A_DAY = ("days", "hours", "identity")
 # A filter for each of more days than this is slower than none.
 _MOST_DAYS = 62
+# More keys than this are not held in memory at once.
+MOST_BROADCAST = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,23 @@ class Stored:
     lake: Lake
     name: str
     head: Snapshot | None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The table's rows that have a key of the batch, None when there are none; and whether the batch has each key once.
+
+    `few` is whether those rows have room in the memory of each process.
+    """
+
+    held: DataFrame | None
+    all_differ: bool
+    few: bool = True
+
+    @property
+    def none(self) -> bool:
+        """Whether surely no row has come before."""
+        return self.held is None and self.all_differ
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +100,27 @@ class KeySearch:
             return rows_of(rows.select(*map(quoted, columns)), self.keys, good, firsts)
         return rows.join(broadcast(good.select(*map(quoted, self.keys))), list(self.keys), "left_semi")
 
-    def marked(self, good: DataFrame, held: DataFrame | None, order: Sequence[Column], flag: str) -> DataFrame:
+    def held_by_hash(self, table: Stored, hashes: DataFrame, of_key: Column, seen: Row) -> DataFrame | None:
+        """The table's rows whose key has one of the hashes; None when the table has no rows.
+
+        `hashes` has one column, and `of_key` is the same hash over a row of the table.
+        """
+        if table.head is None or table.head.total_rows == 0:
+            return None
+        (name,) = hashes.columns
+        rows = self.near.only(table.lake.whole(table.name), seen)
+        wanted = dict.fromkeys([*self.keys, *(one.column for one, _ in self.bound.fields)])
+        hashed = rows.select(*map(quoted, wanted), of_key.alias(name))
+        return hashed.join(broadcast(hashes), name, "left_semi").drop(name)
+
+    def marked(self, good: DataFrame, found: Found, order: Sequence[Column], flag: str) -> DataFrame:
         """The rows with a flag on those whose key came before; the first in the order wins within the batch."""
         first = Window.partitionBy(_KEY).orderBy(*order)
         ranked = good.withColumn(_KEY, self._key()).withColumn(_RANK, row_number().over(first))
-        if held is None:
+        if found.held is None:
             return ranked.withColumn(flag, col(_RANK) > 1)
-        known = held.select(self._key().alias(_KEY)).distinct().withColumn(_KNOWN, lit(True))
-        joined = ranked.join(broadcast(known), _KEY, "left")
+        known = found.held.select(self._key().alias(_KEY)).distinct().withColumn(_KNOWN, lit(True))
+        joined = ranked.join(broadcast(known) if found.few else known, _KEY, "left")
         return joined.withColumn(flag, (col(_RANK) > 1) | col(_KNOWN).isNotNull())
 
     def _perhaps_there(self, asked: Sequence[Row], directory: KeyDirectory) -> tuple[list[Row], list[int]]:

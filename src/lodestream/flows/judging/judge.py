@@ -6,16 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.functions import array, array_compact, col, concat, expr, lit, when
+from pyspark.sql.functions import col, concat, expr, lit, when
 
 from lodestream.contracts import Contract, Violation, quoting
 from lodestream.contracts.check import reserved
-from lodestream.contracts.conform import conform
+from lodestream.contracts.conform import Conformed, conform, over_value
 from lodestream.contracts.masking import MaskingKey, masked
 from lodestream.contracts.violations import hidden
 from lodestream.errors import DeclarationError
+from lodestream.flows.judging.listed import Said, listed, no_list
 from lodestream.names import CARRIED, FILTERED, REASONS, WARNED
 from lodestream.pipeline import Expectation, Filter
+
+_UNFIT, _VALUE = "_lode_x_unfit", "_lode_x_value"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,27 +35,34 @@ class Judge:
     def conformed(self, rows: DataFrame) -> DataFrame:
         """The contract's columns, exactly converted, and the reasons a row must not pass."""
         if self.contract is None:
-            names = [name for name in rows.columns if name != CARRIED]
-            return self._judged(rows, [col(f"`{name}`") for name in names], [])
+            return self._judged(rows.withColumn(_UNFIT, no_list()))
         incoming = {field.name: field.dataType.simpleString() for field in rows.schema if field.name != CARRIED}
         made = conform(self.contract, incoming)
         self._refuse_impossible([(one.field.name, one.refusal) for one in made if one.refusal])
-        values = [expr(one.value).alias(one.field.name) for one in made]
-        return self._judged(rows, values, [one.failed for one in made if one.failed.sql != "false"])
+        return self._judged(self._converted(rows, made))
 
-    def _judged(self, rows: DataFrame, values: Sequence[Column], failed: Sequence[Violation]) -> DataFrame:
-        broken = [_reason(violation) for violation in failed]
-        beside = self._beside(rows)
+    def _converted(self, rows: DataFrame, made: Sequence[Conformed]) -> DataFrame:
+        """The contract's columns, and in `_UNFIT` what could not be converted; null where everything could."""
+        names = [f"{_VALUE}_{number}" for number in range(len(made))]
+        # A step of its own: both the table and the question whether it went well ask for a value that is made once.
+        both = rows.select("*", *[expr(one.value).alias(name) for one, name in zip(made, names, strict=True)])
         # The offending value is gone after the conversion, so these reasons are made beside it.
-        first = rows.select(
-            *values, *map(quoting.name, beside), col(CARRIED), array_compact(array(*broken)).alias("_lode_x_unfit")
-        )
-        reasons = array_compact(array(*[_reason(violation) for violation in self._violations()]))
+        failed = [_reason(over_value(one, name)) for one, name in zip(made, names, strict=True) if one.can_fail]
+        values = [col(name).alias(one.field.name) for one, name in zip(made, names, strict=True)]
+        beside = map(quoting.name, self._beside(rows))
+        return both.select(*values, *beside, col(CARRIED), listed(failed, otherwise=no_list()).alias(_UNFIT))
+
+    def _judged(self, rows: DataFrame) -> DataFrame:
+        reasons = listed([_reason(violation) for violation in self._violations()])
         # A value that did not convert is null now: "is null" beside "is not a double" would say it twice.
-        everything = when(expr("size(_lode_x_unfit) > 0"), col("_lode_x_unfit")).otherwise(reasons)
-        typed = first.withColumn(REASONS, everything.cast("array<string>")).drop("_lode_x_unfit")
-        typed = typed.withColumn(FILTERED, filtered_by(self.filters))
-        return self._masked(typed.withColumn(WARNED, self._warned()).drop(*beside))
+        verdicts = {
+            REASONS: when(col(_UNFIT).isNotNull(), col(_UNFIT)).otherwise(reasons),
+            FILTERED: filtered_by(self.filters),
+            WARNED: self._warned(),
+        }
+        own = [quoting.name(name) for name in rows.columns if name not in (_UNFIT, CARRIED, *verdicts)]
+        judged = rows.select(*own, CARRIED, *[column.alias(name) for name, column in verdicts.items()])
+        return self._masked(judged.drop(*self._beside(rows)))
 
     def _beside(self, rows: DataFrame) -> list[str]:
         """What the function returned besides the contract's columns: filters and expectations see it, no table does."""
@@ -82,8 +92,7 @@ class Judge:
     def _warned(self) -> Column:
         found = list(self.contract.warnings()) if self.contract else []
         found += [_expected(one) for one in self.expectations if one.action == "warn"]
-        names = [when(expr(one.sql), lit(one.reason)) for one in found]
-        return array_compact(array(*names)).cast("array<string>") if names else array().cast("array<string>")
+        return listed([(expr(one.sql), lit(one.reason)) for one in found])
 
     def _refuse_impossible(self, refusals: Sequence[tuple[str, str | None]]) -> None:
         if refusals:
@@ -102,11 +111,11 @@ def filtered_by(filters: Sequence[Filter]) -> Column:
     return verdict
 
 
-def _reason(violation: Violation) -> Column:
+def _reason(violation: Violation) -> Said:
     text: Column = lit(violation.reason)
     if violation.shown:
         text = concat(text, lit(": "), expr(f"coalesce({violation.shown}, 'null')"))
-    return when(expr(violation.sql), text)
+    return expr(violation.sql), text
 
 
 def _keyless(key: str) -> Violation:

@@ -13,6 +13,7 @@ from lodestream.flows.batch import Span
 from lodestream.flows.columns.pruning import Pruning
 from lodestream.flows.judging.accounting import EVENTS, events, unaccounted, with_beside
 from lodestream.flows.judging.duplicates import KeySearch
+from lodestream.flows.judging.retention import Keep, claimed, retention
 from lodestream.flows.judging.terms import Terms
 from lodestream.flows.judging.verdicts import Verdicts
 from lodestream.flows.notices import Notices
@@ -27,9 +28,10 @@ def passed() -> Column:
 
 
 class JudgedRows:
-    """`rows` has every row with its verdict: `_reasons`, `_filtered`, `_warned` and the raw row. `seen` are the counts.
+    """`rows` are those of the table with their verdict: `_reasons`, `_filtered`, `_warned` and the raw row.
 
-    `claiming` rows bring their values to the table. `measures` are what else the one counting job shall tell.
+    `verdicts` is what is kept of every row of the batch, `seen` are the counts. `claiming` rows bring their values to
+    the table. `measures` are what else the one counting job shall tell.
     """
 
     def __init__(
@@ -42,15 +44,17 @@ class JudgedRows:
         *,
         claiming: Column | None = None,
         measures: Sequence[Column] = (),
+        keep: Keep = "whole",
     ) -> None:
         self.terms = terms
         self._span = span
         self._measures = measures
         self.claiming = passed() if claiming is None else claiming
-        self._verdicts = Verdicts(terms, span.rows, explain)
+        self._retained = retention(keep, terms, span.rows, self.claiming)
+        self._verdicts = Verdicts(terms, span.rows, self._retained, explain)
         try:
             self._verdicts.read(frames)
-            self.rows, self.seen = self._verdicts.judged(self._count)
+            self.rows, self.verdicts, self.seen = self._verdicts.judged(self._count)
             self._refuse_taken()
             reach("judge.after", terms.name)
         except BaseException:
@@ -58,9 +62,14 @@ class JudgedRows:
             raise
         self.counts = self._counts(notices)
 
+    @property
+    def made_again(self) -> bool:
+        """Whether `rows` are made a second time: then they are held against what was counted."""
+        return self._retained.again
+
     def letters(self) -> DataFrame:
         """The rows that are dead letters."""
-        dead, terms = self.rows.where(size(REASONS) > 0), self.terms
+        dead, terms = self.verdicts.where(size(REASONS) > 0), self.terms
         multiplies = not terms.keys and terms.rows.multiplies
         return with_beside(dead, lambda: self.rows.where(self.claiming), keyed=bool(terms.keys), multiplies=multiplies)
 
@@ -77,6 +86,10 @@ class JudgedRows:
         """Where a row stands in its source; none for rows of another table."""
         raw = self.rows.select(f"{CARRIED}.*").columns
         return [col(f"{CARRIED}.{name}") for name in order_columns() if name in raw]
+
+    def keep(self, frame: DataFrame) -> DataFrame:
+        """Keep these rows until `release`."""
+        return self._verdicts.keep(frame)
 
     def release(self) -> None:
         self._verdicts.release()
@@ -104,7 +117,7 @@ class JudgedRows:
             return
         stored = self.terms.rows.lake.whole(self.terms.name)
         rows = unique.refused(self.rows, self.claiming, stored, self.bound, self.positions(), self.seen)
-        self.rows = self._verdicts.keep(rows)
+        self.rows = self.verdicts = self._verdicts.keep(rows)
         self.seen = self._count(self.rows)
 
     def _count(self, judged: DataFrame) -> Row:
@@ -121,7 +134,8 @@ class JudgedRows:
             *(events(judged.schema[CARRIED].dataType) if declared.accounts and declared.multiplies else []),
             *terms.unknown.aggregates(rows),
             *(terms.unique.values(judged, rows, self.claiming) if terms.unique else []),
-            *(self.search().columns(judged, rows, self.claiming) if terms.dedups else []),
+            *(self.search().columns(judged, rows, self.claiming) if terms.dedups and not self.made_again else []),
+            *(claimed(self.claiming) if self.made_again else []),
             *self.near.touched(),
             *self._measures,
         )

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import (
-    array,
-    array_compact,
     coalesce,
     col,
     concat,
@@ -24,6 +22,7 @@ from pyspark.sql.types import StructType
 from lodestream.contracts.quoting import name as quoted
 from lodestream.errors import DeclarationError
 from lodestream.flows.judging.judge import Judge
+from lodestream.flows.judging.listed import any_of, listed, nothing
 from lodestream.names import CARRIED, FILTERED, PLACE, REASONS
 from lodestream.sources.coordinates import located_by
 from lodestream.tables.order import GONE
@@ -58,16 +57,16 @@ class KeyedJudge(Judge):
         return judged.withColumn(CARRIED, col(CARRIED).dropFields(PLACE, _NOTICE))
 
     def _reasons(self, noticed: Column) -> Column:
-        keyless = [when(col(quoted(key)).isNull(), lit(f"{key} is null")) for key in self.keys]
+        keyless = [(col(quoted(key)).isNull(), lit(f"{key} is null")) for key in self.keys]
+        known = ~noticed.eqNullSafe(lit(TOMBSTONE))
         placeless = [
-            when(col(f"{PLACE}.by_{number}").isNull(), lit(f"{one} is null: sequence_by needs it"))
+            (known & col(f"{PLACE}.by_{number}").isNull(), lit(f"{one} is null: sequence_by needs it"))
             for number, one in enumerate(self.sequence)
         ]
-        without_key = array_compact(array(*keyless)).cast("array<string>")
-        without_place = array_compact(array(*placeless)).cast("array<string>")
-        none = array().cast("array<string>")
-        of_key = when(noticed.isNotNull(), none).when(deletes(), without_key).otherwise(col(REASONS))
-        return concat(of_key, when(noticed.eqNullSafe(lit(TOMBSTONE)), none).otherwise(without_place))
+        of_key = when(noticed.isNotNull(), nothing()).when(deletes(), listed(keyless)).otherwise(col(REASONS))
+        if not placeless:
+            return of_key
+        return when(any_of([one for one, _ in placeless]), concat(of_key, listed(placeless))).otherwise(of_key)
 
     def _check_columns(self, rows: DataFrame) -> None:
         missing = [one for one in self.sequence if one not in rows.columns]

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql.functions import (
-    array,
-    array_compact,
     broadcast,
     coalesce,
     col,
@@ -34,6 +32,7 @@ from lodestream.contracts import Contract
 from lodestream.contracts.quoting import name as quoted
 from lodestream.contracts.violations import SHOWN, hidden, taken
 from lodestream.flows.columns.pruning import Pruning
+from lodestream.flows.judging.listed import Said, listed
 from lodestream.names import CARRIED, REASONS
 from lodestream.tables.find import EXACT, MOST_KEYS, among
 
@@ -81,7 +80,7 @@ class Uniqueness:
             held = self._holders(near, name, bound, values)
             marked = self._marked(marked, held, name, bound, order, f"{_TAKEN}_{number}")
         found = [self._reason(name, f"{_TAKEN}_{number}") for number, name in enumerate(self.columns)]
-        reasons = concat(col(REASONS), array_compact(array(*found)).cast("array<string>"))
+        reasons = concat(col(REASONS), listed(found))
         return marked.withColumn(REASONS, reasons).select(*map(quoted, judged.columns))
 
     def _holders(self, near: DataFrame, name: str, bound: Pruning, values: Sequence[object]) -> DataFrame:
@@ -115,11 +114,11 @@ class Uniqueness:
     def _key(self) -> Column:
         return struct(*map(quoted, self.keys)) if self.keys else lit(True)
 
-    def _reason(self, name: str, flag: str) -> Column:
+    def _reason(self, name: str, flag: str) -> Said:
         said: Column = lit(taken(name))
         if not hidden(self.contract[name]):
             said = concat(said, lit(": "), col(quoted(name)).cast("string").substr(1, SHOWN))
-        return when(col(flag), said)
+        return col(flag), said
 
 
 def _claim(name: str, bound: Pruning) -> Column:

@@ -30,15 +30,19 @@ class UnknownFields:
         self._known = sorted({name.lower() for column in columns for name in column.sources})
         self._told: set[str] = set()
 
+    def looked(self, rows: int) -> str:
+        """SQL for the rows of a batch that are looked at: of more than those the raw event is of no use here."""
+        if not self._known:
+            return "false"
+        looked = f"octet_length({CARRIED}.value) < {_LONGEST_VALUE}"
+        return looked if rows <= _MOST_ROWS else f"{looked} AND {_one_in(-(-rows // _MOST_ROWS))}"
+
     def aggregates(self, rows: int) -> list[Column]:
         """Beside the other counts of a batch, in the same job."""
         if not self._known:
             return []
         listed = ", ".join(map(quoting.text, self._known))
-        looked = f"octet_length({CARRIED}.value) < {_LONGEST_VALUE}"
-        if rows > _MOST_ROWS:
-            looked += f" AND pmod(xxhash64({CARRIED}.value), {-(-rows // _MOST_ROWS)}) = 0"
-        keys = f"json_object_keys(CASE WHEN {looked} THEN cast({CARRIED}.value AS string) END)"
+        keys = f"json_object_keys(CASE WHEN {self.looked(rows)} THEN cast({CARRIED}.value AS string) END)"
         unknown = expr(f"transform(filter({keys}, k -> NOT lower(k) IN ({listed})), k -> left(k, {_SHOWN}))")
         some = size(unknown) > 0
         return [
@@ -56,3 +60,7 @@ class UnknownFields:
         new = sorted(set(seen[_NAMES]) - self._told)[:_MOST_NAMES]
         self._told.update(new)
         return new
+
+
+def _one_in(share: int) -> str:
+    return f"pmod(xxhash64({CARRIED}.value), {share}) = 0"

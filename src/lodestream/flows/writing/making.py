@@ -12,6 +12,7 @@ from lodestream.flows.context import Context
 from lodestream.flows.judging.contracted import Contracted
 from lodestream.flows.judging.judged_rows import JudgedRows
 from lodestream.flows.judging.raising import raised_by_row
+from lodestream.flows.judging.retention import Keep, NeedsWhole
 from lodestream.flows.judging.terms import Terms
 from lodestream.flows.letters.envelope import records, source_marks
 from lodestream.flows.letters.table import DeadLetters
@@ -25,11 +26,14 @@ from lodestream.tables.snapshot import CODE
 
 
 class SilverMaking(Making):
-    """`careful` judges each row by itself, which finds those that declared code raises on."""
+    """`careful` judges each row by itself, which finds those that declared code raises on.
+
+    `keep` is how much of a large batch is kept between judging and writing.
+    """
 
     def __init__(
         self, context: Context, kept: Contracted, home: SilverHome, intake: Intake, dead: DeadLetters,
-        *, inputs: DeclaredInputs, careful: bool = False,
+        *, inputs: DeclaredInputs, careful: bool = False, keep: Keep = "verdicts",
     ) -> None:  # fmt: skip
         self._context = context
         self._kept = kept
@@ -38,6 +42,7 @@ class SilverMaking(Making):
         self._dead = dead
         self._inputs = inputs
         self._careful = careful
+        self._keep = keep
         self._code = code_of(context.table)
 
     @property
@@ -55,20 +60,28 @@ class SilverMaking(Making):
         if not self.terms.judges:
             return self._in_one_pass(frames, span)
         self._lettered(self._dead).settle()
-        return self.judged(frames, span, self._dead)
+        return self._judged(frames, span, self._dead, self._keep)
 
     def judged(self, frames: Mapping[str, DataFrame], span: Span, dead: DeadLetters) -> JudgedBatch:
         """The given inputs turned into rows and held against the contract; a replay gives the rows of dead letters."""
-        rows = JudgedRows(self.terms, frames, span, self._context.notices, self._intake.explain)
-        return JudgedBatch(rows, self._lettered(dead))
+        return self._judged(frames, span, dead, "whole")
 
     def instead(self, error: Exception) -> Making | None:
-        """A batch that is written in one pass is judged row by row after all when its code raises on a row."""
+        """A batch that is written in one pass is judged row by row after all when its code raises on a row; one that is
+        made twice and was not the same, or raised the second time, is kept in between."""
+        if isinstance(error, NeedsWhole):
+            return self._careful_and("whole")
         if self.terms.judges or raised_by_row(error) is None or self._intake.explain(error) is not None:
             return None
-        return SilverMaking(
-            self._context, self._kept, self._home, self._intake, self._dead, inputs=self._inputs, careful=True
-        )
+        return self._careful_and(self._keep)
+
+    def _careful_and(self, keep: Keep) -> SilverMaking:
+        context, kept, home, intake, dead = self._context, self._kept, self._home, self._intake, self._dead
+        return SilverMaking(context, kept, home, intake, dead, inputs=self._inputs, careful=True, keep=keep)
+
+    def _judged(self, frames: Mapping[str, DataFrame], span: Span, dead: DeadLetters, keep: Keep) -> JudgedBatch:
+        rows = JudgedRows(self.terms, frames, span, self._context.notices, self._intake.explain, keep=keep)
+        return JudgedBatch(rows, self._lettered(dead))
 
     def notes(self) -> Mapping[str, str]:
         """Rows stay as the code of their time made them: the batch says which code that was."""

@@ -21,6 +21,8 @@ from lodestream.tables.live_rows import live_rows
 from lodestream.tables.snapshot import Snapshot
 
 _HARMLESS = ("append", "replace")
+# A row that takes more in its file counts as several when a batch is cut: ten thousand of 1 MB each are no small batch.
+_ROW_BYTES = 1024
 
 
 class TableInput(Source):
@@ -138,14 +140,14 @@ class AppendedRows(TableInput):
                 )
 
     def cap(self, since: Position, latest: Position, rows: int) -> Position:
-        """Whole snapshots only, oldest first: a published batch is never split."""
+        """Whole snapshots only, oldest first: a published batch is never split. Large rows count for several."""
         between = self._between(since["snapshot"], latest["snapshot"])
         chosen, total = since["snapshot"], 0
         if chosen is None and (base := _base(between)):
             chosen, total = between[base - 1].id, self._rows_in(between[base - 1].id)
             between = between[base:]
         for snapshot in between:
-            added = snapshot.added_rows if snapshot.operation == "append" else 0
+            added = _weight(snapshot) if snapshot.operation == "append" else 0
             if total > 0 and total + added > rows:
                 break
             chosen, total = snapshot.id, total + added
@@ -235,6 +237,11 @@ class WholeTable(TableInput):
         if self._loaded().snapshot(since["snapshot"]) is None:
             return False  # expired
         return self.now(since).schema == self.now(to).schema
+
+
+def _weight(snapshot: Snapshot) -> int:
+    """The rows that it added; at least one for each so many bytes of files."""
+    return max(snapshot.added_rows, int(snapshot.summary.get("added-files-size", "0")) // _ROW_BYTES)
 
 
 def _base(history: Sequence[Snapshot]) -> int:
