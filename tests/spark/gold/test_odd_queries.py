@@ -95,7 +95,20 @@ TYPES = {
     "small sums": "SELECT cast(n AS smallint) AS s, count(*) AS c FROM silver.things GROUP BY cast(n AS smallint)",
     "small rows": "SELECT id, cast(n AS tinyint) AS t, array(cast(n AS smallint)) AS a FROM silver.things",
 }
-QUERIES = {**ZEROS, **NAMES, **REFUSALS, **TYPES}
+# Group keys that no table can keep, and that no reader sees.
+HIDDEN = {
+    "an interval": ("SELECT count(*) AS c FROM silver.things GROUP BY make_dt_interval(n)", "full"),
+    "an interval beside a key": ("SELECT k, count(*) AS c FROM silver.things GROUP BY k, make_dt_interval(n)", "affected"),
+    "an interval with HAVING": ("SELECT k, count(*) AS c FROM silver.things GROUP BY k, make_ym_interval(n) HAVING count(*) > 0", "affected"),
+    "a null": ("SELECT k, count(*) AS c FROM silver.things GROUP BY k, NULL", "affected"),
+}  # fmt: skip
+# Spark groups by maps, but holds no two of them equal.
+MAPS = {
+    "groups of maps": "SELECT map('a', id) AS m, count(*) AS c FROM silver.things GROUP BY map('a', id)",
+    "groups of hidden maps": "SELECT count(*) AS c, sum(n) AS s FROM silver.things GROUP BY struct(map('a', id) AS x)",
+    "rows of maps": "SELECT from_json(concat('{\"q\":', n, '}'), 'map<string,int>') AS j FROM silver.things",
+}
+QUERIES = {**ZEROS, **NAMES, **REFUSALS, **TYPES, **MAPS, **{name: sql for name, (sql, _) in HIDDEN.items()}}
 
 
 class Line:
@@ -166,7 +179,16 @@ def test_odd_queries_follow_their_inputs(line: Line) -> None:
     strategies = {table.table.sql: table.gold.plan.strategy for table in tables if table.gold.plan}
     assert [strategies[sql] for sql in ZEROS.values()] == ["delta", "delta", "affected", "affected", "delta"]
     assert {strategies[sql] for sql in REFUSALS.values()} == {"affected"}
+    assert {strategies[sql] for sql in MAPS.values()} == {"full"}
     assert strategies[TYPES["collated groups"]] == strategies[TYPES["collated rows"]] == "full"
+    assert [strategies[sql] for sql, _ in HIDDEN.values()] == [strategy for _, strategy in HIDDEN.values()]
+
+
+def test_a_strategy_that_would_store_what_no_table_can_is_refused(line: Line) -> None:
+    line.become(0)
+    with pytest.raises(DeclarationError, match="strategy 'delta' was asked for") as refused:
+        line.gold("unkept", HIDDEN["an interval"][0], strategy="delta").step()
+    assert "make_dt_interval" in (refused.value.why or "")
 
 
 def test_a_value_that_only_the_change_meets_leads_to_a_rebuild(line: Line) -> None:
