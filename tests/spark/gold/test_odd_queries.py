@@ -255,6 +255,19 @@ def test_a_column_made_anew_and_columns_in_another_order_rebuild_what_stars_read
     assert stars.rows.columns[0] == "n"
 
 
+def test_a_setting_that_changes_answers_rebuilds_the_table(line: Line) -> None:
+    line.become(0)
+    table = line.gold("texts", 'SELECT id, "k" AS q FROM silver.things')
+    table.step()
+    line.check(table)
+    table.restart()
+    for session in (table.flow.lake.spark, line.judge):
+        session.conf.set("spark.sql.ansi.doubleQuotedIdentifiers", "true")
+    line.become(1)
+    table.step()
+    line.check(table)
+
+
 UNSTORABLE = {
     "a null": ("SELECT id, NULL AS nothing FROM silver.things", "column nothing is of type void", "CAST(NULL AS STRING) AS nothing"),
     "an interval": ("SELECT k, max(make_dt_interval(n)) AS took FROM silver.things GROUP BY k", "column took is of type interval day to second", "CAST(took AS STRING) AS took"),
