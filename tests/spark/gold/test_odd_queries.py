@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 from gold_line import Gold, Silver, declared
 from pyspark.sql import DataFrame
-from pyspark.sql.functions import struct, to_json
+from pyspark.sql.functions import count, struct, to_json
 from pyspark.sql.types import StructType
 
 from lodestream.errors import DeclarationError
 from lodestream.pipeline.gold import InputInfo, query_inputs
 from lodestream.recovery.verify.compare import Comparison
+from lodestream.tables.distinct import counted
 from lodestream.tables.inspect import Inspector
 from lodestream.tables.lake import Lake as Tables
 from lodestream.tables.stored import as_stored
@@ -94,7 +95,20 @@ TYPES = {
     "small sums": "SELECT cast(n AS smallint) AS s, count(*) AS c FROM silver.things GROUP BY cast(n AS smallint)",
     "small rows": "SELECT id, cast(n AS tinyint) AS t, array(cast(n AS smallint)) AS a FROM silver.things",
 }
-QUERIES = {**ZEROS, **NAMES, **REFUSALS, **TYPES}
+# Group keys that no table can keep, and that no reader sees.
+HIDDEN = {
+    "an interval": ("SELECT count(*) AS c FROM silver.things GROUP BY make_dt_interval(n)", "full"),
+    "an interval beside a key": ("SELECT k, count(*) AS c FROM silver.things GROUP BY k, make_dt_interval(n)", "affected"),
+    "an interval with HAVING": ("SELECT k, count(*) AS c FROM silver.things GROUP BY k, make_ym_interval(n) HAVING count(*) > 0", "affected"),
+    "a null": ("SELECT k, count(*) AS c FROM silver.things GROUP BY k, NULL", "affected"),
+}  # fmt: skip
+# Spark groups by maps, but holds no two of them equal.
+MAPS = {
+    "groups of maps": "SELECT map('a', id) AS m, count(*) AS c FROM silver.things GROUP BY map('a', id)",
+    "groups of hidden maps": "SELECT count(*) AS c, sum(n) AS s FROM silver.things GROUP BY struct(map('a', id) AS x)",
+    "rows of maps": "SELECT from_json(concat('{\"q\":', n, '}'), 'map<string,int>') AS j FROM silver.things",
+}
+QUERIES = {**ZEROS, **NAMES, **REFUSALS, **TYPES, **MAPS, **{name: sql for name, (sql, _) in HIDDEN.items()}}
 
 
 class Line:
@@ -165,7 +179,16 @@ def test_odd_queries_follow_their_inputs(line: Line) -> None:
     strategies = {table.table.sql: table.gold.plan.strategy for table in tables if table.gold.plan}
     assert [strategies[sql] for sql in ZEROS.values()] == ["delta", "delta", "affected", "affected", "delta"]
     assert {strategies[sql] for sql in REFUSALS.values()} == {"affected"}
+    assert {strategies[sql] for sql in MAPS.values()} == {"full"}
     assert strategies[TYPES["collated groups"]] == strategies[TYPES["collated rows"]] == "full"
+    assert [strategies[sql] for sql, _ in HIDDEN.values()] == [strategy for _, strategy in HIDDEN.values()]
+
+
+def test_a_strategy_that_would_store_what_no_table_can_is_refused(line: Line) -> None:
+    line.become(0)
+    with pytest.raises(DeclarationError, match="strategy 'delta' was asked for") as refused:
+        line.gold("unkept", HIDDEN["an interval"][0], strategy="delta").step()
+    assert "make_dt_interval" in (refused.value.why or "")
 
 
 def test_a_value_that_only_the_change_meets_leads_to_a_rebuild(line: Line) -> None:
@@ -193,6 +216,21 @@ def test_a_comparison_sees_the_sign_of_a_zero(line: Line) -> None:
     assert not Comparison(rows("-0.0"), rows("-0.0"), []).differences().any
 
 
+def test_rows_with_maps_and_variants_are_counted_as_they_are(line: Line) -> None:
+    """Compiled code that sorts a map takes the value before a null for it; a variant cannot be grouped by at all."""
+    session = line.spark.newSession()
+    session.conf.set("spark.sql.codegen.wholeStage", "true")
+    rows = session.sql(
+        "SELECT map('a', 1, 'b', IF(id = 0, NULL, 1)) AS m, array(struct(map('k', IF(id = 2, NULL, 1.5D)) AS deep)) AS s, "
+        "parse_json('{\"x\": 1}') AS v FROM range(0, 4, 1, 1)"
+    )
+    found = counted(rows, ["m", "s"], count("*").alias("n"))
+    assert [(one.name, one.dataType) for one in found.schema][:2] == [(n, rows.schema[n].dataType) for n in ("m", "s")]
+    seen = {(row["m"]["b"], row["s"][0]["deep"]["k"]): row["n"] for row in found.collect()}
+    assert seen == {(None, 1.5): 1, (1, 1.5): 2, (1, None): 1}
+    assert [row["n"] for row in counted(rows, ["v"], count("*").alias("n")).select("n").collect()] == [4]
+
+
 def test_a_column_made_anew_and_columns_in_another_order_rebuild_what_stars_read(line: Line) -> None:
     line.become(0)
     stars = line.gold("stars", "SELECT * FROM silver.things")
@@ -215,6 +253,19 @@ def test_a_column_made_anew_and_columns_in_another_order_rebuild_what_stars_read
         table.step()
         line.check(table)
     assert stars.rows.columns[0] == "n"
+
+
+def test_a_setting_that_changes_answers_rebuilds_the_table(line: Line) -> None:
+    line.become(0)
+    table = line.gold("texts", 'SELECT id, "k" AS q FROM silver.things')
+    table.step()
+    line.check(table)
+    table.restart()
+    for session in (table.flow.lake.spark, line.judge):
+        session.conf.set("spark.sql.ansi.doubleQuotedIdentifiers", "true")
+    line.become(1)
+    table.step()
+    line.check(table)
 
 
 UNSTORABLE = {

@@ -12,7 +12,7 @@ from query_check import case_of
 
 from lodestream.errors import DeclarationError
 from lodestream.pipeline.gold import GoldPlan, InputInfo, analyse, query_inputs
-from lodestream.pipeline.gold.definition import definition
+from lodestream.pipeline.gold.definition import deciding, definition
 from lodestream.pipeline.gold.parsing import parse, span
 from lodestream.pipeline.gold.spark_functions import AGGREGATES, CHANGING, GENERATORS, KNOWN, ROW_WISE
 from lodestream.pipeline.query_check import check_query
@@ -242,6 +242,14 @@ def test_a_definition_covers_what_the_query_reads_of_its_inputs() -> None:
         assert _defined(star, *before) != _defined(star, *turned), star
     wider = {"id": "bigint", "x": "string"}, {"id": 1, "x": 2}
     assert _defined(DEFINED, *before) != _defined(DEFINED, *wider)
+
+
+def test_settings_that_change_answers_count_once_they_are_set() -> None:
+    usual = {"spark.sql.ansi.enabled": "true", "spark.sql.shuffle.partitions": "2"}
+    assert deciding(usual) == deciding({**usual, "spark.sql.shuffle.partitions": "7", "spark.app.name": "x"})
+    for key in ("spark.sql.ansi.doubleQuotedIdentifiers", "spark.sql.timestampType", "spark.sql.legacy.sizeOfNull"):
+        assert deciding(usual) != deciding({**usual, key: "x"}), key
+        assert deciding({**usual, key: "x"}) != deciding({**usual, key: "y"}), key
 
 
 def test_the_lists_of_functions_share_no_name() -> None:

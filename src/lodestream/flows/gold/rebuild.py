@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -14,12 +15,14 @@ from lodestream.flows.gold.refusals import refuse_types
 from lodestream.flows.gold.state import StateBatch
 from lodestream.flows.gold.views import Inputs
 from lodestream.pipeline.definition import made_by
-from lodestream.pipeline.gold.definition import SETTINGS, fingerprint
+from lodestream.pipeline.gold.definition import deciding, fingerprint
 from lodestream.pipeline.gold.definition import definition as query_definition
 from lodestream.pipeline.gold.plan import GoldPlan, InputInfo, now_view
 
 if TYPE_CHECKING:
     from lodestream.flows.gold.table import GoldTable
+
+_SETTING = re.compile(r"(spark\.sql\.[\w.]+)=([^,}]*)")
 
 
 def must_rebuild(gold: GoldTable, span: Span, inputs: Inputs) -> bool:
@@ -58,9 +61,15 @@ def query_rows(spark: SparkSession, plan: GoldPlan, whole: Mapping[str, DataFram
     return spark.sql(plan.full_sql)
 
 
+def session_settings(spark: SparkSession) -> dict[str, str]:
+    """In one call: the map's entries one by one would be as many as there are settings, a hundred milliseconds."""
+    session: Any = spark._jsparkSession
+    return dict(_SETTING.findall(str(session.conf().getAllAsJava().toString())))
+
+
 def definition(gold: GoldTable, infos: Sequence[InputInfo]) -> str:
     """Changes with what the rows are made by, so that stored rows fit what is added to them."""
-    settings = {key: gold.lake.spark.conf.get(key, None) or "" for key in SETTINGS}
+    settings = deciding(session_settings(gold.lake.spark))
     if gold.plan is not None:
         return query_definition(gold.table.sql or "", gold.plan, infos, settings, gold.identities)
     columns = [f"{info.name}.{column} {kind}" for info in infos for column, kind in info.columns.items()]

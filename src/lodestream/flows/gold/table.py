@@ -17,8 +17,9 @@ from lodestream.flows.context import Context
 from lodestream.flows.gold.batches import DEFINITION, REFUSED, TRIED
 from lodestream.flows.gold.equivalence import judge
 from lodestream.flows.gold.function import declared_keys
+from lodestream.flows.gold.kept_types import stored_shape, unkept
 from lodestream.flows.gold.promises import Promises
-from lodestream.flows.gold.rebuild import definition, query_rows
+from lodestream.flows.gold.rebuild import definition
 from lodestream.flows.gold.state import StateTable
 from lodestream.flows.parts import Repair
 from lodestream.flows.tuning import SMALL
@@ -115,7 +116,7 @@ class GoldTable(Repair):
         self.identities = {table.name: table.identities(positions[table.name]) for table in self._declared}
         if self.table.sql is not None:
             refuse_catalogs(self.table.sql, self.lake.catalog)
-            self.plan = self._typed(choose(self.table.sql, infos, self.table.strategy), shapes)
+            self.plan = self._typed(choose(self.table.sql, infos, self.table.strategy), infos, shapes)
         else:
             self.keys = declared_keys(self.table, shapes, [one.table.name for one in self.inputs if one.lookup])
         self.definition = definition(self, infos)
@@ -127,14 +128,31 @@ class GoldTable(Repair):
         self.promises = Promises.of(self.lake, self.table, self.contract, self.plan)
         self._shaped = {table.name: table.shape(positions[table.name]) for table in self._declared}
 
-    def _typed(self, plan: GoldPlan, shapes: Mapping[str, DataFrame]) -> GoldPlan:
-        """Rows are compared by their types, which only Spark can tell of a query."""
+    def _typed(self, plan: GoldPlan, infos: Sequence[InputInfo], shapes: Mapping[str, DataFrame]) -> GoldPlan:
+        """Stored rows are found and compared by their types, which only Spark can tell of a query."""
+        schema = stored_shape(self.lake.spark, plan, shapes) if plan.strategy == "delta" else None
+        if schema is None:
+            return plan
+        why = unkept(plan, schema, int(self.table.properties.get("format-version", "2")))
+        if why is not None:
+            return self._other_than_delta(plan, infos, why)
         if plan.shape != "rows":
             return plan
-        kinds = {
-            field.name: field.dataType.simpleString() for field in query_rows(self.lake.spark, plan, shapes).schema
-        }
+        kinds = {field.name: field.dataType.simpleString() for field in schema}
         return replace(plan, fold_sql=rows_fold_sql(plan.columns, kinds))
+
+    def _other_than_delta(self, plan: GoldPlan, infos: Sequence[InputInfo], why: str) -> GoldPlan:
+        """The next best way for a delta that is proven, but cannot be kept in the types of its query."""
+        if self.table.strategy is not None:
+            raise DeclarationError(
+                f"{self.name}: strategy {plan.strategy!r} was asked for, but its rows cannot be kept by it",
+                why=why,
+                fix="leave the strategy to Lodestream, or cast to a type that a table can keep: to_json(a_map)",
+            )
+        with suppress(DeclarationError):
+            keys = choose(self.table.sql or "", infos, "affected")
+            return replace(keys, reason=f"{keys.reason}; not by delta, because {why}")
+        return replace(choose(self.table.sql or "", infos, "full"), reason=f"recomputed as a whole, because {why}")
 
     def _choose_sources(self) -> None:
         """A whole read builds on nothing that was read before, so nothing that happens to the table can break it."""

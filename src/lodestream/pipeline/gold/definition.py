@@ -16,13 +16,22 @@ from sqlglot.tokenizer_core import Token, TokenType
 from lodestream.pipeline.gold.plan import GoldPlan, InputInfo
 
 # Spark settings that change answers; everything else about a session changes only how fast they come.
-SETTINGS = (
+_SETTINGS = (
     "spark.sql.ansi.enabled",
     "spark.sql.caseSensitive",
     "spark.sql.decimalOperations.allowPrecisionLoss",
     "spark.sql.legacy.timeParserPolicy",
     "spark.sql.mapKeyDedupPolicy",
     "spark.sql.session.timeZone",
+)
+# Those that hardly anybody sets: they count once they are set.
+_SELDOM_SET = (
+    "spark.sql.ansi.",
+    "spark.sql.groupBy",
+    "spark.sql.jsonGenerator.",
+    "spark.sql.legacy.",
+    "spark.sql.parser.",
+    "spark.sql.timestampType",
 )
 _BEFORE_A_STAR = (TokenType.SELECT, TokenType.COMMA, TokenType.DOT, TokenType.DISTINCT, TokenType.ALL)
 _TAKING_ALL = (TokenType.TABLE, TokenType.PIPE_GT, TokenType.PIVOT, TokenType.UNPIVOT)
@@ -43,6 +52,12 @@ def definition(
     parts += [f"{name} {found[name]} #{known.get(name, '')}" for name in ordered]
     parts += [f"{key}={value}" for key, value in sorted(settings.items())]
     return fingerprint(parts)
+
+
+def deciding(settings: Mapping[str, str | None]) -> dict[str, str]:
+    """Of all settings of a session those that its answers depend on."""
+    seldom = [key for key in settings if key.startswith(_SELDOM_SET)]
+    return {key: settings.get(key) or "" for key in (*_SETTINGS, *seldom)}
 
 
 def fingerprint(parts: Iterable[str]) -> str:

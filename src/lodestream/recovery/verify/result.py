@@ -52,6 +52,11 @@ class Differences:
     def any(self) -> bool:
         return bool(self.added or self.missing or self.changed)
 
+    @property
+    def other_rows(self) -> bool:
+        """Whether there are rows on one side alone, rather than other values in rows of both."""
+        return bool(self.added or self.missing)
+
 
 @dataclass(frozen=True, slots=True)
 class Verification:

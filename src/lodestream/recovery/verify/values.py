@@ -1,4 +1,4 @@
-"""Values of any type made comparable: to group by, to match but for rounding, and to show."""
+"""Values of any type made comparable: to match but for rounding, and to show."""
 
 from __future__ import annotations
 
@@ -7,18 +7,15 @@ from pyspark.sql.functions import (
     abs as magnitude,
 )
 from pyspark.sql.functions import (
-    array_sort,
     base64,
     coalesce,
     forall,
     greatest,
     lit,
-    map_entries,
     size,
     struct,
     to_json,
     transform,
-    when,
     zip_with,
 )
 from pyspark.sql.types import (
@@ -27,41 +24,13 @@ from pyspark.sql.types import (
     DataType,
     DoubleType,
     FloatType,
-    MapType,
     StructType,
-    VariantType,
 )
 
 # How far two floating-point values may lie apart, as a share of the larger one (of 1, when both are smaller): a sum
 # depends on the order in which its rows were added.
 DOUBLE_TOLERANCE = 1e-9
 FLOAT_TOLERANCE = 1e-6
-
-
-def groupable(value: Column, kind: DataType) -> Column:
-    """The value in a form that rows can be grouped by and sorted by, equal for equal values only.
-
-    A map is its entries in the order of their keys, a variant its JSON.
-    """
-    if not _ungroupable(kind):
-        return value
-    if isinstance(kind, MapType):
-        keys, values = kind.keyType, kind.valueType
-        entries = transform(
-            map_entries(value),
-            lambda one: struct(
-                groupable(one["key"], keys).alias("key"),
-                groupable(one["value"], values).alias("value"),
-            ),
-        )
-        return array_sort(entries)
-    if isinstance(kind, ArrayType):
-        inner = kind.elementType
-        return transform(value, lambda one: groupable(one, inner))
-    if isinstance(kind, StructType):
-        fields = [groupable(value[one.name], one.dataType).alias(one.name) for one in kind]
-        return when(value.isNotNull(), struct(*fields))
-    return to_json(value)
 
 
 def has_floats(kind: DataType) -> bool:
@@ -114,11 +83,3 @@ def shown(value: Column, kind: DataType) -> Column:
     if isinstance(kind, ArrayType | StructType):
         return to_json(value, {"ignoreNullFields": "false"})
     return base64(value) if isinstance(kind, BinaryType) else value.cast("string")
-
-
-def _ungroupable(kind: DataType) -> bool:
-    if isinstance(kind, ArrayType):
-        return _ungroupable(kind.elementType)
-    if isinstance(kind, StructType):
-        return any(_ungroupable(one.dataType) for one in kind)
-    return isinstance(kind, MapType | VariantType)

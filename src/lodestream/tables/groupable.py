@@ -1,0 +1,50 @@
+"""Values of any type in a form that rows can be grouped by.
+
+Variants cannot be grouped by at all. Maps can, but Spark 4.1 sorts them first, and compiled code then loses the nulls
+among their values: {'a': 1, 'b': null} becomes {'a': 1, 'b': 1}.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column
+from pyspark.sql.functions import array_sort, map_entries, struct, to_json, transform, when
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
+
+
+def groupable(value: Column, kind: DataType) -> Column:
+    """The value in a form that rows can be grouped by and sorted by, equal for equal values only.
+
+    A map is its entries in the order of their keys, a variant its JSON.
+    """
+    if not ungroupable(kind):
+        return value
+    if isinstance(kind, MapType):
+        keys, values = kind.keyType, kind.valueType
+        entries = transform(
+            map_entries(value),
+            lambda one: struct(
+                groupable(one["key"], keys).alias("key"),
+                groupable(one["value"], values).alias("value"),
+            ),
+        )
+        return array_sort(entries)
+    if isinstance(kind, ArrayType):
+        inner = kind.elementType
+        return transform(value, lambda one: groupable(one, inner))
+    if isinstance(kind, StructType):
+        fields = [groupable(value[one.name], one.dataType).alias(one.name) for one in kind]
+        return when(value.isNotNull(), struct(*fields))
+    return to_json(value)
+
+
+def ungroupable(kind: DataType) -> bool:
+    return has_maps(kind, VariantType)
+
+
+def has_maps(kind: DataType, *others: type[DataType]) -> bool:
+    """Whether a value of the type is or holds a map, or a value of one of the other types."""
+    if isinstance(kind, ArrayType):
+        return has_maps(kind.elementType, *others)
+    if isinstance(kind, StructType):
+        return any(has_maps(one.dataType, *others) for one in kind)
+    return isinstance(kind, (MapType, *others))
