@@ -138,7 +138,9 @@ def test_the_collector_follows_the_machine(heap: int, cores: int, collector: str
 
 def test_both_compilers_work_by_default():
     """With the first one alone, what waits is worked off four to six times slower."""
-    assert "Tiered" not in _settings()["spark.driver.extraJavaOptions"]
+    options = _settings()["spark.driver.extraJavaOptions"]
+    assert "Tiered" not in options
+    assert "-XX:Tier4InvocationThreshold=" in options, "the second one waits for what is hot"
     assert "Tiered" not in (Path(__file__).parents[3] / "examples" / "nyc_taxi" / "lode.toml").read_text()
 
 
