@@ -59,7 +59,12 @@ class SparkConfig:
     """The Spark session."""
 
     master: str | None = option(None, "Spark master; without one, local and sized to the machine.")
-    driver_memory: str | None = option(None, "Heap of the driver, such as `900m` or `2g`.", "memory")
+    driver_memory: str | None = option(
+        None,
+        "Heap of the driver, such as `900m` or `2g`; by default a quarter of a machine, at most 768 MB, or an eighth "
+        "of a larger one, at most 4 GB. See [throughput](throughput.md).",
+        "memory",
+    )
     conf: Settings = option(None, "Further Spark settings, passed on.", "settings")
 
 
@@ -71,7 +76,9 @@ class EngineConfig:
     workers: int | None = option(
         None, "Flows that run side by side; by default what the machine allows.", "integer", least=1
     )
-    max_batch_rows: int = option(500_000, "Most rows in one batch.", "integer", least=1)
+    max_batch_rows: int = option(
+        500_000, "Most rows in one batch; of rows larger than 1 KB in their files fewer.", "integer", least=1
+    )
     poll: float = option(0.1, "Pause between looks at an idle source.", "duration", least=0.01)
     retry_for: float = option(600.0, "How long a transient error is retried before the flow stops.", "duration")
     retry_once_for: float = option(60.0, "The same with `--once`, for which a person waits.", "duration")

@@ -121,3 +121,11 @@ def test_a_position_before_everything_has_no_age_and_asks_for_no_snapshot(table:
     known = reader._memory.snapshot
     reader._memory.snapshot = lambda number: known(number + 0)  # type: ignore[method-assign]
     assert reader.asof(reader.at(None)) is None
+
+
+def test_large_rows_count_for_several(table: MemoryTable) -> None:
+    """A hundred rows of a megabyte each are no batch of a hundred small ones."""
+    place = append(table, 1)
+    for _ in range(4):
+        MemoryStore(table).append(MAIN, {"added-files-size": str(10 * 1024 * 1024)}, range(10))
+    assert taken(Reader(table), table, place, 25_000) == 20
