@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar, Unpack, overload
 
 from lodestream.config import nearest
 from lodestream.errors import DeclarationError
-from lodestream.names import BATCH, ORDER, STATE_COLUMN
+from lodestream.names import BATCH, ORDER, in_files_only
 from lodestream.pipeline.definition import with_code
 from lodestream.pipeline.functions import function_inputs
 from lodestream.pipeline.graph import Graph, build_graph, sound_graph
@@ -275,6 +275,7 @@ def _compared(spark: Any, table: str, since: int | None) -> Any:
     now = spark.read.table(table)
     if since is None:
         return now.selectExpr("*", "1 AS _weight")
-    before = spark.read.option("versionAsOf", str(since)).table(table).drop(STATE_COLUMN)
+    then = spark.read.option("versionAsOf", str(since)).table(table)
+    before = then.drop(*[one for one in then.columns if in_files_only(one)])
     come, gone = now.exceptAll(before), before.exceptAll(now)
     return come.selectExpr("*", "1 AS _weight").unionAll(gone.selectExpr("*", "-1 AS _weight"))

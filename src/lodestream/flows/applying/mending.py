@@ -18,10 +18,10 @@ from lodestream.contracts.quoting import name as quoted
 from lodestream.failpoints import reach
 from lodestream.names import ORDER, WEIGHT
 from lodestream.tables.feed import applied, feed_of
-from lodestream.tables.hidden import unfiltered
+from lodestream.tables.hidden import shown, unfiltered
 from lodestream.tables.iceberg import IcebergStore
 from lodestream.tables.lake import Lake
-from lodestream.tables.order import is_part, plain, spread
+from lodestream.tables.order import is_part, spread
 from lodestream.tables.publish import Base, Moved
 from lodestream.tables.rewrite import branch_head, rewrite_files
 from lodestream.tables.store import Refused
@@ -69,8 +69,9 @@ def _found_again(lake: Lake, store: IcebergStore, rows: DataFrame, identity: Seq
     """The rows with the order key of the last change that gave them."""
     came = _applied_feed(lake, store).where(col(WEIGHT) > 0)
     last = came.groupBy(*map(quoted, identity)).agg(max(col(ORDER)).alias(ORDER))
-    shown = [quoted(one) for one in plain(rows).columns]
-    return spread(plain(rows).join(last, list(identity), "left").select(*shown, ORDER))
+    declared = shown(rows)
+    named = [quoted(one) for one in declared.columns]
+    return spread(declared.join(last, list(identity), "left").select(*named, ORDER))
 
 
 def _applied_feed(lake: Lake, store: IcebergStore) -> DataFrame:

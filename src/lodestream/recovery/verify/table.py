@@ -31,6 +31,7 @@ from lodestream.recovery.verify.result import (
 )
 from lodestream.sources.source import Position
 from lodestream.sources.table import TableInput
+from lodestream.tables.hidden import shown
 from lodestream.tables.positions import last_stamp
 from lodestream.tables.snapshot import Snapshot, Stamp
 from lodestream.tables.stored import as_stored
@@ -136,7 +137,7 @@ class _Verify:
         return frames
 
     def _compare_rows(self, head: _Head, inputs: Mapping[str, DataFrame]) -> Differences:
-        stored = self.lake.whole(self.gold.name, head.snapshot.id).drop(STATE_COLUMN)
+        stored = shown(self.lake.whole(self.gold.name, head.snapshot.id))
         fresh = self._recomputed(inputs)
         reason = unrepeatable(fresh, self.gold.table.sql)
         if reason is not None:
