@@ -15,11 +15,10 @@ from lodestream.config import load_config
 from lodestream.engine.build import Builder
 from lodestream.flows.assemblies.bronze import bronze_flow
 from lodestream.flows.flow import Flow
-from lodestream.names import BATCH, ORDER, WEIGHT
+from lodestream.names import BATCH, ORDER, WEIGHT, feed_of
 from lodestream.planning.project import Project
 from lodestream.runtime.session import start_session
 from lodestream.sources.kafka import BRONZE_DDL
-from lodestream.tables.feed import feed_of
 from lodestream.tables.hidden import shown
 from lodestream.tables.lake import Lake
 from lodestream.tables.snapshot import Stamp

@@ -18,8 +18,30 @@ ORDER = "_lode_order"  # in a feed: the order key of a change; in a keyed table'
 STATE_COLUMN = "_lode_state"  # in the files of a Gold table: what its aggregates are computed from
 VALID_FROM, VALID_TO, IS_CURRENT = "valid_from", "valid_to", "is_current"  # in a table that keeps versions
 
-# Tables beside a table.
-DEAD, CHANGES, MARKS, STATES = "__dead", "__changes", "__marks", "__state"
+
+def dead_of(table: str) -> str:
+    """Its dead letters: the rows that were refused."""
+    return f"{table}__dead"
+
+
+def feed_of(table: str) -> str:
+    """The feed of weighted changes of a keyed table."""
+    return f"{table}__changes"
+
+
+def marks_of(table: str) -> str:
+    """What a keyed table remembers of changes that its rows do not show."""
+    return f"{table}__marks"
+
+
+def state_of(table: str) -> str:
+    """The groups of a Gold table that its HAVING hides."""
+    return f"{table}__state"
+
+
+def siblings_of(table: str) -> tuple[str, ...]:
+    """Every table that may stand beside a table."""
+    return dead_of(table), feed_of(table), marks_of(table), state_of(table)
 
 
 def hidden_column(name: str) -> bool:

@@ -12,12 +12,12 @@ from lodestream.contracts.compatibility import changes
 from lodestream.contracts.evolution import Step, evolve
 from lodestream.contracts.quoting import name as quoted
 from lodestream.errors import LodeError
+from lodestream.names import feed_of
 from lodestream.pipeline import Table
 from lodestream.pipeline.definition import changed_parts, code_of, definition_parts, read_parts
 from lodestream.pipeline.gold.plan import InputInfo
 from lodestream.planning.keyed import keyed
 from lodestream.planning.project import Project, contract_of
-from lodestream.tables.feed import feed_of
 from lodestream.tables.live_rows import live_rows
 from lodestream.tables.promised import promised
 from lodestream.tables.snapshot import CODE, PARTS, Snapshot

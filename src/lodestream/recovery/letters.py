@@ -11,10 +11,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from lodestream.flows.letters.attempts import OWN, SETTLED, judge_letters
-from lodestream.names import DEAD
+from lodestream.names import dead_of, feed_of
 from lodestream.recovery.choice import Choice, State
 from lodestream.sources.codecs.kinds import formats
-from lodestream.tables.feed import feed_of
 from lodestream.tables.inspect import Inspector, TableView
 
 _CONTENT = ("key", "value", "headers")
@@ -80,7 +79,7 @@ def read_letters(
     inspector: Inspector, table: str, choice: Choice, states: tuple[State, ...], *, content: bool = False
 ) -> Letters | None:
     """The newest `limit` letters that match; None when the table has no dead letters and never had."""
-    view = inspector.look(table + DEAD)
+    view = inspector.look(dead_of(table))
     if view is None or view.head() is None:
         return None
     # The feed of a keyed table carries its positions, and so names the attempts.

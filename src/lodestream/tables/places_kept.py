@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lodestream.errors import NotOurTable
-from lodestream.names import CARRIED, ORDER, hidden_column
-from lodestream.tables.feed import feed_of, marks_of
+from lodestream.names import CARRIED, ORDER, feed_of, hidden_column, marks_of
 
 
 def kept_otherwise(table: str, held: Sequence[str], wanted: Sequence[str]) -> NotOurTable | None:

@@ -18,8 +18,8 @@ from lodestream.flows.judging.terms import Terms
 from lodestream.flows.parts import Home
 from lodestream.flows.writing.home import follow_contract
 from lodestream.flows.writing.siblings import Siblings
-from lodestream.names import BATCH, ORDER, PLACE, VALID_FROM, VALID_TO, WEIGHT
-from lodestream.tables.feed import feed_of, found_by, marks_of
+from lodestream.names import BATCH, ORDER, PLACE, VALID_FROM, VALID_TO, WEIGHT, feed_of, marks_of
+from lodestream.tables.feed import found_by
 from lodestream.tables.hidden import shown
 from lodestream.tables.iceberg import IcebergStore
 from lodestream.tables.order import parts

@@ -16,8 +16,8 @@ from pyspark.sql.functions import col, max
 
 from lodestream.contracts.quoting import name as quoted
 from lodestream.failpoints import reach
-from lodestream.names import ORDER, WEIGHT
-from lodestream.tables.feed import applied, feed_of
+from lodestream.names import ORDER, WEIGHT, feed_of
+from lodestream.tables.feed import applied
 from lodestream.tables.hidden import shown, unfiltered
 from lodestream.tables.iceberg import IcebergStore
 from lodestream.tables.lake import Lake

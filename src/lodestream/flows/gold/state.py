@@ -17,7 +17,7 @@ from lodestream.flows.batch import Span
 from lodestream.flows.columns.shape import ddl_of
 from lodestream.flows.gold.batches import GoldBatch, write_all
 from lodestream.flows.gold.fold import nested
-from lodestream.names import STATES
+from lodestream.names import state_of
 from lodestream.pipeline.gold.plan import BOTH, DELTA, FOLDED, GOLD, STATE, GoldPlan
 from lodestream.tables.lake import Lake
 from lodestream.tables.publish import Writer, until_published
@@ -33,7 +33,7 @@ class StateTable:
     """The groups of one Gold table, hidden ones included."""
 
     def __init__(self, lake: Lake, table: str, run: str) -> None:
-        self.name = table + STATES
+        self.name = state_of(table)
         self._lake = lake
         self._run = run
         self._writer: Writer | None = None

@@ -16,7 +16,7 @@ from lodestream.errors import CatalogUnavailable, LodeError
 from lodestream.failpoints import reach
 from lodestream.flows.letters.attempts import ATTEMPT, BASE, BESIDE, OWN, SETTLED, Verdict, judge_letters
 from lodestream.flows.letters.rows import DDL, decided, refused
-from lodestream.names import DEAD
+from lodestream.names import dead_of
 from lodestream.tables.jvm import catalog_errors
 from lodestream.tables.lake import Lake
 from lodestream.tables.publish import Writer, until_published
@@ -43,7 +43,7 @@ class DeadLetters:
     """
 
     def __init__(self, lake: Lake, table: str, run: str, *, guest: bool = False) -> None:
-        self.name = table + DEAD
+        self.name = dead_of(table)
         self._guest = guest
         self._lake = lake
         self._table = table

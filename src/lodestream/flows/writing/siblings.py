@@ -9,8 +9,7 @@ from lodestream.flows.directory.directory import Addresses
 from lodestream.flows.directory.feed_watch import FeedWatch
 from lodestream.flows.directory.keeper import DirectoryKeeper
 from lodestream.flows.judging.terms import Terms
-from lodestream.names import IS_CURRENT, VALID_FROM, VALID_TO
-from lodestream.tables.feed import feed_of, marks_of
+from lodestream.names import IS_CURRENT, VALID_FROM, VALID_TO, feed_of, marks_of
 from lodestream.tables.hidden import shown
 from lodestream.tables.lake import Lake
 

@@ -9,10 +9,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql.functions import col
 
 from lodestream.errors import SourceRewritten
-from lodestream.names import BATCH, ORDER, WEIGHT
+from lodestream.names import BATCH, ORDER, WEIGHT, feed_of
 from lodestream.sources.source import Position
 from lodestream.sources.table.inputs import AppendedRows, TableInput, WholeTable
-from lodestream.tables.feed import applied, feed_of, state_at
+from lodestream.tables.feed import applied, state_at
 from lodestream.tables.hidden import shown
 from lodestream.tables.lake import Lake
 from lodestream.tables.snapshot import Snapshot
