@@ -12,16 +12,7 @@ from lodestream.contracts.expressions import problem_of
 from lodestream.contracts.limits import DECLARED, Limits
 from lodestream.contracts.model import Contract, Field, Rule
 from lodestream.contracts.types import TEMPORAL, Type, parse_type
-
-# Beside the first two stand the columns that a batch carries while it is judged: one of them would be overwritten.
-# Iceberg adds the last five to every table that is read: one of the same name would be taken for where a row lies.
-_RESERVED = re.compile(
-    r"_(lode|weight)($|_)|_(batch|error|reasons|filtered|warned|file|pos|deleted|spec_id|partition)$", re.I
-)
-OURS = (
-    "names of the form _lode... and _weight..., _batch, _error, _reasons, _filtered and _warned are ours; "
-    "_file, _pos, _deleted, _spec_id and _partition are Iceberg's"
-)
+from lodestream.names import RESERVED, reserved
 
 
 def check(contract: Contract) -> list[Problem]:
@@ -38,11 +29,6 @@ def valid(contract: Contract, subject: str) -> Contract:
     if problems:
         raise refuse(problems, subject)
     return contract
-
-
-def reserved(name: str) -> bool:
-    """Whether a column may not have the name, because tables and batches have columns of ours beside the declared."""
-    return _RESERVED.match(name) is not None
 
 
 def _names(contract: Contract) -> Iterator[Problem]:
@@ -94,7 +80,7 @@ def _field(field: Field, path: str = "") -> Iterator[Problem]:
     if "${" in field.name:
         yield Problem(f"{name} cannot be a column name", field.line, "Spark replaces ${...} in every statement")
     if reserved(field.name):
-        yield Problem(f"the name {name} is reserved", field.line, OURS)
+        yield Problem(f"the name {name} is reserved", field.line, RESERVED)
     try:
         kind = parse_type(field.type)
     except ValueError as wrong:

@@ -9,6 +9,7 @@ import sqlglot
 from sqlglot import exp
 
 from lodestream.contracts.document import Problem, nearest
+from lodestream.names import CARRIED
 
 # `a > > 0` is read as a shift of bits.
 _NUMBERS = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Neg, exp.BitwiseRightShift, exp.BitwiseLeftShift)
@@ -33,7 +34,7 @@ def problem_of(expression: str, known: Collection[str]) -> Problem | None:
 
 
 def _unknown_column(tree: exp.Condition, known: Collection[str]) -> Problem | None:
-    names = {name.lower() for name in known} | {"_lode"}
+    names = {name.lower() for name in known} | {CARRIED}
     bound = {arg.name.lower() for found in tree.find_all(exp.Lambda) for arg in found.expressions}
     for column in tree.find_all(exp.Column):
         first = column.parts[0].name

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from lodestream.flows.letters.attempts import OWN, SETTLED, judge_letters
+from lodestream.flows.letters.attempts import judge_letters
 from lodestream.names import dead_of, feed_of
 from lodestream.recovery.choice import Choice, State
 from lodestream.sources.codecs.kinds import formats
 from lodestream.tables.inspect import Inspector, TableView
+from lodestream.tables.notes import OWN, SETTLED
 
 _CONTENT = ("key", "value", "headers")
 # A number, a date or a time as a whole, with its sign; the 8 of UTF-8 is part of a name.

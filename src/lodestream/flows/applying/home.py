@@ -22,6 +22,7 @@ from lodestream.names import BATCH, ORDER, PLACE, VALID_FROM, VALID_TO, WEIGHT, 
 from lodestream.tables.feed import found_by
 from lodestream.tables.hidden import shown
 from lodestream.tables.iceberg import IcebergStore
+from lodestream.tables.notes import EVOLVED
 from lodestream.tables.order import parts
 from lodestream.tables.places_kept import kept_otherwise
 from lodestream.tables.store import MAIN
@@ -149,7 +150,7 @@ class KeyedHome(Home):
 
     def _renew(self) -> None:
         # Rows are read as of a snapshot, with its columns: without a newer one these would be the old ones.
-        self._context.lake.store(self._context.name).commit_empty(MAIN, {"lode.evolved": "true"})
+        self._context.lake.store(self._context.name).commit_empty(MAIN, EVOLVED)
 
 
 def _parts(shape: StructType) -> list[StructField]:

@@ -21,6 +21,7 @@ from lodestream.tables.feed import applied
 from lodestream.tables.hidden import shown, unfiltered
 from lodestream.tables.iceberg import IcebergStore
 from lodestream.tables.lake import Lake
+from lodestream.tables.notes import MENDED
 from lodestream.tables.order import is_part, spread
 from lodestream.tables.publish import Base, Moved
 from lodestream.tables.rewrite import branch_head, rewrite_files
@@ -28,7 +29,6 @@ from lodestream.tables.store import Refused
 
 log = logging.getLogger(__name__)
 _FILE = "_lode_x_file"
-_NOTE = {"lode.mended": "true"}
 
 
 def mend(lake: Lake, store: IcebergStore, base: Base, branch: str, identity: Sequence[str]) -> None:
@@ -45,7 +45,7 @@ def mend(lake: Lake, store: IcebergStore, base: Base, branch: str, identity: Seq
     if files:
         fine = rows.where(col(_FILE).isin(files) & ~lost).drop(_FILE)
         mended = fine.unionByName(_found_again(lake, store, rows.where(lost).drop(_FILE), identity))
-        rewrite_files(lake, store, files, mended, branch, _NOTE, same=True)
+        rewrite_files(lake, store, files, mended, branch, MENDED, same=True)
     try:
         store.fast_forward(branch, branch_head(store, branch), base.place)
     except Refused:
@@ -56,7 +56,7 @@ def mend(lake: Lake, store: IcebergStore, base: Base, branch: str, identity: Seq
 
 def _renewed(store: IcebergStore, branch: str) -> int:
     """A snapshot through which the rows are read with their hidden columns, null where they were left out."""
-    store.commit_empty(branch, _NOTE)
+    store.commit_empty(branch, MENDED)
     return branch_head(store, branch)
 
 

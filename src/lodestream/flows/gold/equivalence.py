@@ -28,7 +28,7 @@ from lodestream.pipeline.gold.plan import (
     FOLDED,
     GOLD,
     KEYS,
-    STATE,
+    STORED,
     GoldPlan,
     feed_view,
     now_view,
@@ -172,7 +172,7 @@ class _World:
         lookups = [name for name in self._changed if name in plan.on_lookup_change]
         if plan.strategy == "affected" or lookups:
             return self._shown(self._replaced())
-        steps = ((STATE, plan.unpack_sql), (DELTA, plan.delta_sql), (BOTH, plan.both_sql), (FOLDED, plan.fold_sql))
+        steps = ((STORED, plan.unpack_sql), (DELTA, plan.delta_sql), (BOTH, plan.both_sql), (FOLDED, plan.fold_sql))
         return self._shown(spark.sql(nested(steps, plan.store_sql)))
 
     def _replaced(self) -> DataFrame:
