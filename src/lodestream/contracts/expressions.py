@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from functools import cache
 
 import sqlglot
 from sqlglot import exp
@@ -31,6 +32,13 @@ def problem_of(expression: str, known: Collection[str]) -> Problem | None:
     if any(True for _ in tree.find_all(exp.AggFunc, exp.Window)):
         return Problem(f"{expression} aggregates", fix="a rule sees one row: put totals into a Gold table")
     return _unknown_column(tree, known)
+
+
+@cache
+def columns_in(expression: str) -> frozenset[str]:
+    """The columns that an expression over one row names, in lower case."""
+    tree = sqlglot.parse_one(expression, dialect="spark")
+    return frozenset(column.parts[0].name.lower() for column in tree.find_all(exp.Column))
 
 
 def _unknown_column(tree: exp.Condition, known: Collection[str]) -> Problem | None:
