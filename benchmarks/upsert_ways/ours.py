@@ -15,13 +15,12 @@ from lodestream.config import load_config
 from lodestream.engine.build import Builder
 from lodestream.flows.assemblies.bronze import bronze_flow
 from lodestream.flows.flow import Flow
-from lodestream.names import BATCH, ORDER, WEIGHT
+from lodestream.names import BATCH, ORDER, WEIGHT, feed_of
 from lodestream.planning.project import Project
 from lodestream.runtime.session import start_session
 from lodestream.sources.kafka import BRONZE_DDL
-from lodestream.tables.feed import feed_of
+from lodestream.tables.hidden import shown
 from lodestream.tables.lake import Lake
-from lodestream.tables.order import plain
 from lodestream.tables.snapshot import Stamp
 
 GOLD_SQL = "SELECT day, count(*) AS orders, sum(amount) AS revenue FROM silver.orders GROUP BY day"
@@ -90,7 +89,7 @@ class Ours:
         flow.prepare()
         place = self.lake.whole(feed_of(flow.name)).schema[ORDER].dataType.simpleString()
         first = "named_struct('by_0', 0L, 'partition', 0, 'offset', -1L, 'topic', 'orders', 'gone', false)"
-        own = plain(self.lake.whole(flow.name)).columns
+        own = shown(self.lake.whole(flow.name)).columns
         beside = (f"cast({first} AS {place}) AS `{ORDER}`", f"1 AS {WEIGHT}", f"1L AS {BATCH}")
         load = stored(flow.lake.spark, rows).selectExpr("*", "'c' AS op").selectExpr(*own, *beside)
         base = flow.writer.begin()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from lodestream.cli.screen import short_path
+from lodestream.runtime.catalogs import catalog_file
 
 if TYPE_CHECKING:
     from lodestream.planning.project import Project
@@ -36,7 +37,7 @@ def look_around(project: Project, table: str, columns: Sequence[str]) -> list[Te
     folder = shlex.quote(short_path(project.config.root))
     python = shlex.quote(_shown(Path(sys.executable)))
     lines = [("lode", f"{lode_command()} --project {folder} status")]
-    if project.config.catalog.type == "sqlite":
+    if catalog_file(project.config):
         uri = project.config.catalog_uri()
         names = ", ".join(f'"{name}"' for name in columns)
         code = _PYICEBERG.format(uri=uri, table=table, columns=names)

@@ -5,6 +5,7 @@ from lodestream.config.kafka_options import KAFKA_OPTIONS
 from lodestream.config.load import find_file, load_config
 from lodestream.config.model import (
     CatalogConfig,
+    CatalogType,
     Config,
     EngineConfig,
     KafkaConfig,
@@ -17,6 +18,7 @@ from lodestream.config.secret import Secret, reveal, sounds_secret
 __all__ = [
     "KAFKA_OPTIONS",
     "CatalogConfig",
+    "CatalogType",
     "Config",
     "EngineConfig",
     "KafkaConfig",

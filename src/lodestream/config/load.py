@@ -18,7 +18,7 @@ from lodestream.config.given import (
     given_top,
 )
 from lodestream.config.lines import key_lines
-from lodestream.config.model import SECTIONS, Config
+from lodestream.config.model import ADDRESSES, SECTIONS, Config
 from lodestream.config.problems import Problems
 from lodestream.config.schema import OPTIONS, nearest
 from lodestream.config.secret import Secret, holds_password
@@ -156,8 +156,8 @@ def _check_together(values: Mapping[str, tuple[Given, object]], problems: Proble
     if "catalog.type" not in values:
         return
     given, kind = values["catalog.type"]
-    if kind != "sqlite" and "catalog.uri" not in values:
-        example = "https://host/catalog" if kind == "rest" else "jdbc:postgresql://host/catalog"
+    example = ADDRESSES.get(str(kind))
+    if example and "catalog.uri" not in values:
         problems.add(
             given.place,
             f'catalog.type "{kind}" needs catalog.uri',

@@ -7,12 +7,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from lodestream.config.duration import format_duration
 from lodestream.config.secret import STARS, Secret
 
 CatalogType = Literal["sqlite", "jdbc", "rest"]
+# The catalogs that are elsewhere, each with an address such as it needs. runtime/catalogs.py knows what they are.
+ADDRESSES: dict[str, str] = {"jdbc": "jdbc:postgresql://host/catalog", "rest": "https://host/catalog"}
 Settings = Mapping[str, str | Secret]
 Kind = Literal["text", "name", "choice", "integer", "duration", "memory", "settings"]
 
@@ -33,14 +35,17 @@ def option(
     return field(default=default, metadata=metadata, repr=shown)
 
 
+_REMOTE = " and ".join(f"`{one}`" for one in ADDRESSES)
+
+
 @dataclass(frozen=True, slots=True)
 class CatalogConfig:
     """Where the tables are registered and stored."""
 
-    type: CatalogType = option("sqlite", "Kind of Iceberg catalog.", "choice", choices=("sqlite", "jdbc", "rest"))
+    type: CatalogType = option("sqlite", "Kind of Iceberg catalog.", "choice", choices=get_args(CatalogType))
     name: str = option("lode", "Name of the catalog in Spark SQL.", "name")
     # Not in the repr: an address may carry credentials that came from the environment.
-    uri: str | None = option(None, "Address of the catalog; `jdbc` and `rest` need one.", shown=False)
+    uri: str | None = option(None, f"Address of the catalog; {_REMOTE} need one.", shown=False)
     warehouse: str | None = option(None, "Folder or `s3://` address that holds the tables.")
     properties: Settings = option(None, "Further Iceberg catalog properties, passed on.", "settings")
 

@@ -2,7 +2,8 @@
 
 from lodestream.contracts.annotations import Key
 from lodestream.contracts.conform import Conformed, conform
-from lodestream.contracts.model import Contract, Field, Limits, Masking, Reading, Rule, Threshold, rule
+from lodestream.contracts.limits import Limits
+from lodestream.contracts.model import Contract, Field, Masking, Reading, Rule, Threshold, rule
 from lodestream.contracts.odcs_read import load_contract, parse_contract
 from lodestream.contracts.odcs_write import contract_yaml, write_contract
 from lodestream.contracts.python_source import python_source

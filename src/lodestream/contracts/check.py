@@ -5,24 +5,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from lodestream.contracts.document import Problem, nearest, refuse
 from lodestream.contracts.expressions import problem_of
+from lodestream.contracts.limits import DECLARED, Limits
 from lodestream.contracts.model import Contract, Field, Rule
-from lodestream.contracts.moments import TEMPORAL
-from lodestream.contracts.types import Type, parse_type
-
-# Beside the first two stand the columns that a batch carries while it is judged: one of them would be overwritten.
-# Iceberg adds the last five to every table that is read: one of the same name would be taken for where a row lies.
-_RESERVED = re.compile(
-    r"_(lode|weight)($|_)|_(batch|error|reasons|filtered|warned|file|pos|deleted|spec_id|partition)$", re.I
-)
-OURS = (
-    "names of the form _lode... and _weight..., _batch, _error, _reasons, _filtered and _warned are ours; "
-    "_file, _pos, _deleted, _spec_id and _partition are Iceberg's"
-)
+from lodestream.contracts.types import TEMPORAL, Type, parse_type
+from lodestream.names import RESERVED, reserved
 
 
 def check(contract: Contract) -> list[Problem]:
@@ -39,11 +29,6 @@ def valid(contract: Contract, subject: str) -> Contract:
     if problems:
         raise refuse(problems, subject)
     return contract
-
-
-def reserved(name: str) -> bool:
-    """Whether a column may not have the name, because tables and batches have columns of ours beside the declared."""
-    return _RESERVED.match(name) is not None
 
 
 def _names(contract: Contract) -> Iterator[Problem]:
@@ -95,7 +80,7 @@ def _field(field: Field, path: str = "") -> Iterator[Problem]:
     if "${" in field.name:
         yield Problem(f"{name} cannot be a column name", field.line, "Spark replaces ${...} in every statement")
     if reserved(field.name):
-        yield Problem(f"the name {name} is reserved", field.line, OURS)
+        yield Problem(f"the name {name} is reserved", field.line, RESERVED)
     try:
         kind = parse_type(field.type)
     except ValueError as wrong:
@@ -109,7 +94,7 @@ def _field(field: Field, path: str = "") -> Iterator[Problem]:
 
 
 def _options(field: Field, kind: Type) -> Iterator[tuple[str, str | None]]:
-    reading, limits = field.reading, field.limits
+    reading = field.reading
     if reading.rounding and kind.name != "decimal":
         yield "rounding is for decimals", "remove lode.rounding"
     if (reading.epoch or reading.format) and kind.name not in TEMPORAL:
@@ -124,28 +109,17 @@ def _options(field: Field, kind: Type) -> Iterator[tuple[str, str | None]]:
         yield f"unique on a {field.type}", "only a plain value can be unique"
     if field.unique and _blurred(field):
         yield f"masking {field.masking} makes different values equal, the field is unique", "use hash"
-    if limits.pattern is not None and not _is_pattern(limits.pattern):
-        yield f"the pattern {limits.pattern} is not a regular expression", None
-    if (limits.minimum is not None or limits.maximum is not None) and not (kind.numeric or kind.name in TEMPORAL):
-        yield f"minimum and maximum do not fit a {field.type}", "use a rule"
     if field.fields and kind.name != "struct":
         yield f"has fields but is a {field.type}", "use the type struct"
-    yield from _bounds_fit(field, kind)
+    # Two bounds may have the same fault: it is said once.
+    yield from dict.fromkeys(_unfit(field.limits, kind))
 
 
-def _bounds_fit(field: Field, kind: Type) -> Iterator[tuple[str, str | None]]:
-    for bound in (field.limits.minimum, field.limits.maximum):
-        if bound is not None and kind.numeric and isinstance(bound, str):
-            yield f"the limit {bound!r} is not a number", None
-        if bound is not None and kind.name in TEMPORAL and not _is_moment(bound):
-            yield f"the limit {bound!r} is not a date or time", 'write it as "2024-01-31" or "2024-01-31 12:00:00"'
-
-
-def _is_moment(bound: object) -> bool:
-    try:
-        return isinstance(bound, str) and bool(datetime.fromisoformat(bound))
-    except ValueError:
-        return False
+def _unfit(limits: Limits, kind: Type) -> Iterator[tuple[str, str | None]]:
+    for one in DECLARED.values():
+        stated = one.stated(limits)
+        if one.unfit and stated is not None:
+            yield from one.unfit(stated, kind)
 
 
 def _is_zone(name: str) -> bool:
@@ -153,14 +127,6 @@ def _is_zone(name: str) -> bool:
         return bool(ZoneInfo(name))
     except (ValueError, OSError, KeyError):
         return bool(re.fullmatch(r"[+-]\d\d:\d\d", name))
-
-
-def _is_pattern(pattern: str) -> bool:
-    # Java's \p{...} classes are unknown to Python: any letter stands in for them.
-    try:
-        return bool(re.compile(re.sub(r"\\[pP](\{\^?\w+(=\w+)?\}|\w)", "a", pattern)))
-    except re.error:
-        return False
 
 
 def _rule(rule: Rule, contract: Contract) -> Iterator[Problem]:

@@ -9,7 +9,8 @@ from typing import Literal
 
 from lodestream.contracts import quoting
 from lodestream.contracts.conversion import Conversion, convert, refused
-from lodestream.contracts.model import Contract, Field, Limits
+from lodestream.contracts.limits import Limits
+from lodestream.contracts.model import Contract, Field
 from lodestream.contracts.types import Type, parse_type
 from lodestream.contracts.violations import SHOWN, Violation, hidden
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from lodestream.contracts import moments, quoting
 from lodestream.contracts.model import Reading
-from lodestream.contracts.types import INTEGRAL, Type
+from lodestream.contracts.types import INTEGRAL, TEMPORAL, Type
 
 _WHOLE_TEXT = "^[+-]?[0-9]+$"
 _REAL_TEXT = "^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?$"
@@ -47,7 +47,7 @@ def convert(value: str, incoming: Type, wanted: Type, reading: Reading) -> Conve
         return Conversion(f"cast(NULL AS {wanted})")
     if incoming.name in ("varchar", "char"):
         incoming = Type("string")
-    if wanted.name in moments.TEMPORAL:
+    if wanted.name in TEMPORAL:
         return _moment(value, incoming, wanted, reading)
     found = _plain(value, incoming, wanted, reading)
     if wanted.name in ("float", "double") and not reading.non_finite and found.refusal is None:

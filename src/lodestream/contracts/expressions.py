@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from functools import cache
 
 import sqlglot
 from sqlglot import exp
 
 from lodestream.contracts.document import Problem, nearest
+from lodestream.names import CARRIED
 
 # `a > > 0` is read as a shift of bits.
 _NUMBERS = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Neg, exp.BitwiseRightShift, exp.BitwiseLeftShift)
@@ -32,8 +34,15 @@ def problem_of(expression: str, known: Collection[str]) -> Problem | None:
     return _unknown_column(tree, known)
 
 
+@cache
+def columns_in(expression: str) -> frozenset[str]:
+    """The columns that an expression over one row names, in lower case."""
+    tree = sqlglot.parse_one(expression, dialect="spark")
+    return frozenset(column.parts[0].name.lower() for column in tree.find_all(exp.Column))
+
+
 def _unknown_column(tree: exp.Condition, known: Collection[str]) -> Problem | None:
-    names = {name.lower() for name in known} | {"_lode"}
+    names = {name.lower() for name in known} | {CARRIED}
     bound = {arg.name.lower() for found in tree.find_all(exp.Lambda) for arg in found.expressions}
     for column in tree.find_all(exp.Column):
         first = column.parts[0].name

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from lodestream.config.duration import format_duration, parse_duration
 from lodestream.contracts import quoting
+from lodestream.contracts.limits import Limits
 
 if TYPE_CHECKING:
     from lodestream.contracts.violations import Violation
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 Action = Literal["warn", "quarantine", "fail"]
 Rounding = Literal["half_up"]
 Epoch = Literal["s", "ms", "us"]
-Bound = int | float | str
 
 _THRESHOLD = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*%(?:\s+over\s+(.+?))?\s*")
 
@@ -62,24 +62,6 @@ class Masking:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """What values a field may take. A null value breaks none of these: that is `required`."""
-
-    values: tuple[Any, ...] = ()
-    minimum: Bound | None = None
-    maximum: Bound | None = None
-    exclusive_minimum: bool = False
-    exclusive_maximum: bool = False
-    multiple_of: int | float | None = None
-    min_length: int | None = None
-    max_length: int | None = None
-    pattern: str | None = None
-    min_items: int | None = None
-    max_items: int | None = None
-    unique_items: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Reading:
     """How an incoming value becomes the field's type. Everything here is off until the contract says it."""
 
@@ -105,7 +87,7 @@ class Field:
     aliases: tuple[str, ...] = ()
     classification: str | None = None
     masking: Masking | None = None
-    limits: Limits = Limits()
+    limits: Limits = field(default=Limits())
     reading: Reading = Reading()
     examples: tuple[Any, ...] = field(default=(), hash=False)
     fields: tuple[Field, ...] = ()

@@ -10,9 +10,7 @@ import re
 
 from lodestream.contracts import quoting
 from lodestream.contracts.model import Reading
-from lodestream.contracts.types import Type
-
-TEMPORAL = ("date", "timestamp", "timestamp_ntz")
+from lodestream.contracts.types import TEMPORAL, Type
 
 _DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
 # Places after the sixth must be zeros: Spark keeps microseconds and drops the rest.

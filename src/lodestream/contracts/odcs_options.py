@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from lodestream.contracts import odcs_terms as terms
 from lodestream.contracts import types
 from lodestream.contracts.document import Place
-from lodestream.contracts.model import Bound, Epoch, Limits, Reading, Rounding
-from lodestream.contracts.moments import TEMPORAL
+from lodestream.contracts.limits import DECLARED, Limits, Spelling, limits_by_word
+from lodestream.contracts.model import Epoch, Reading, Rounding
 
 
 def read_options(
@@ -19,54 +19,57 @@ def read_options(
         return Limits(), Reading(), {}
     known = terms.LOGICAL_OPTIONS.get(logical, ())
     options = entries["logicalTypeOptions"].entries(f"logicalTypeOptions of {what}", known)
-    limits = Limits(
-        **_bound(options, "minimum", what),
-        **_bound(options, "maximum", what),
-        multiple_of=_number(options.get("multipleOf"), f"multipleOf of {what}"),
-        min_length=_whole(options, "minLength", what),
-        max_length=_whole(options, "maxLength", what),
-        pattern=options["pattern"].text(f"pattern of {what}") if "pattern" in options else None,
-        min_items=_whole(options, "minItems", what),
-        max_items=_whole(options, "maxItems", what),
-        unique_items="uniqueItems" in options and options["uniqueItems"].flag(f"uniqueItems of {what}"),
-    )
-    temporal = kind.name in TEMPORAL
+    temporal = kind.name in types.TEMPORAL
     zone = options["defaultTimezone"].text("defaultTimezone") if "defaultTimezone" in options else None
     pattern = options["format"].text("format") if temporal and "format" in options else None
-    left = {"minProperties", "maxProperties", "required", "timezone"} | (set() if temporal else {"format"})
+    read = {"defaultTimezone", "format"} if temporal else {"defaultTimezone"}
+    left = set(terms.OTHER_OPTIONS.get(logical, ())) - read - limits_by_word().keys()
     extras = {key: value.plain() for key, value in options.items() if key in left}
-    return limits, Reading(zone=zone, format=pattern), extras
+    return _limits(options, what), Reading(zone=zone, format=pattern), extras
 
 
-def _bound(options: Mapping[str, Place], side: str, what: str) -> dict[str, Any]:
-    """v3.0.2 has `exclusiveMinimum: true` beside minimum, v3.1.0 has the value itself in exclusiveMinimum."""
-    exclusive = f"exclusive{side.capitalize()}"
-    value = options[side].plain() if side in options else None
-    strict = options[exclusive].plain() if exclusive in options else False
-    place = options.get(side) or options.get(exclusive)
-    if isinstance(strict, bool):
-        return {side: _comparable(value, place, f"{side} of {what}"), f"exclusive_{side}": strict}
-    return {side: _comparable(strict, place, f"{exclusive} of {what}"), f"exclusive_{side}": True}
+def _limits(options: Mapping[str, Place], what: str) -> Limits:
+    stated = {
+        one.name: _READ[one.spelling](options[word], f"{word} of {what}")
+        for word, one in limits_by_word().items()
+        if word in options
+    }
+    for one in DECLARED.values():
+        # v3.0.2 has `exclusiveMinimum: true` beside minimum, v3.1.0 has the value itself in exclusiveMinimum.
+        if one.exclusive and not isinstance(stated.get(one.exclusive, False), bool):
+            stated |= {one.name: stated[one.exclusive], one.exclusive: True}
+    return Limits(**stated)
 
 
-def _comparable(value: Any, place: Place | None, what: str) -> Bound | None:
+def _bound(place: Place, what: str) -> Any:
+    value = place.plain()
     if value is None or (isinstance(value, int | float | str) and not isinstance(value, bool)):
         return value
-    if place:
-        place.wrong(f"{what} must be a number or a date")
+    place.wrong(f"{what} must be a number or a date")
     return None
 
 
-def _number(place: Place | None, what: str) -> int | float | None:
-    value = place.plain() if place else None
-    if place and (isinstance(value, bool) or not isinstance(value, int | float) or value <= 0):
+def _exclusive(place: Place, what: str) -> Any:
+    value = place.plain()
+    return value if isinstance(value, bool) else _bound(place, what)
+
+
+def _positive(place: Place, what: str) -> Any:
+    value = place.plain()
+    if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
         place.wrong(f"{what} must be a number above 0")
         return None
     return value
 
 
-def _whole(options: Mapping[str, Place], key: str, what: str) -> int | None:
-    return options[key].whole(f"{key} of {what}") if key in options else None
+_READ: dict[Spelling, Callable[[Place, str], Any]] = {
+    "whole": Place.whole,
+    "positive": _positive,
+    "text": Place.text,
+    "flag": Place.flag,
+    "bound": _bound,
+    "exclusive": _exclusive,
+}
 
 
 def read_reading(own: Mapping[str, Place], base: Reading) -> Reading:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from lodestream.contracts.limits import limits_by_word
+
 API_VERSION = "v3.0.2"
 API_VERSIONS = ("v3.0.0", "v3.0.1", "v3.0.2", "v3.1.0")
 
@@ -38,21 +40,16 @@ CUSTOM = ("id", "property", "value", "description")
 LOGICAL_TYPES = (
     "string", "date", "number", "integer", "object", "array", "boolean", "timestamp", "time",
 )  # fmt: skip
-LOGICAL_OPTIONS: dict[str, tuple[str, ...]] = {
-    "string": ("minLength", "maxLength", "pattern", "format"),
-    "date": ("format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
-    "timestamp": (
-        "format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "timezone", "defaultTimezone",
-    ),
-    "time": (
-        "format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "timezone", "defaultTimezone",
-    ),
-    "integer": ("multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "format"),
-    "number": ("multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "format"),
-    "object": ("minProperties", "maxProperties", "required"),
-    "array": ("minItems", "maxItems", "uniqueItems"),
-    "boolean": (),
+# The logicalTypeOptions that limit no value: how one is read, and what is kept as it is written.
+OTHER_OPTIONS: dict[str, tuple[str, ...]] = {
+    "string": ("format",), "date": ("format",), "integer": ("format",), "number": ("format",),
+    "timestamp": ("format", "timezone", "defaultTimezone"), "time": ("format", "timezone", "defaultTimezone"),
+    "object": ("minProperties", "maxProperties", "required"), "array": (), "boolean": (),
 }  # fmt: skip
+LOGICAL_OPTIONS: dict[str, tuple[str, ...]] = {
+    logical: (*(word for word, one in limits_by_word().items() if logical in one.of), *others)
+    for logical, others in OTHER_OPTIONS.items()
+}
 
 # What the standard has no word for, as customProperties of the object and of a property.
 OBJECT_CUSTOM = ("lode.eventTime", "lode.lateness", "lode.limit")

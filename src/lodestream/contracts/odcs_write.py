@@ -9,7 +9,8 @@ from typing import Any
 import yaml
 
 from lodestream.contracts import odcs_terms as terms
-from lodestream.contracts.model import Contract, Field, Limits, Rule, duration_text
+from lodestream.contracts.limits import limits_by_word
+from lodestream.contracts.model import Contract, Field, Rule, duration_text
 from lodestream.contracts.types import parse_type
 
 
@@ -112,22 +113,9 @@ def _attributes(field: Field) -> dict[str, Any]:
 
 
 def _options(field: Field) -> dict[str, Any]:
-    limits: Limits = field.limits
-    found = {
-        "minimum": limits.minimum,
-        "maximum": limits.maximum,
-        "exclusiveMinimum": limits.exclusive_minimum or None,
-        "exclusiveMaximum": limits.exclusive_maximum or None,
-        "multipleOf": limits.multiple_of,
-        "minLength": limits.min_length,
-        "maxLength": limits.max_length,
-        "pattern": limits.pattern,
-        "minItems": limits.min_items,
-        "maxItems": limits.max_items,
-        "uniqueItems": limits.unique_items or None,
-        "format": field.reading.format,
-    }
-    return {key: value for key, value in found.items() if value is not None}
+    stated = ((word, one, getattr(field.limits, one.name)) for word, one in limits_by_word().items())
+    found = {word: value for word, one, value in stated if value != one.default}
+    return found | ({} if field.reading.format is None else {"format": field.reading.format})
 
 
 def _own(field: Field) -> dict[str, Any]:

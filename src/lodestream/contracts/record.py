@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 from lodestream.config.duration import parse_duration
 from lodestream.contracts.annotations import described
 from lodestream.contracts.check import valid
-from lodestream.contracts.model import Contract, Field, Limits, Masking, Reading, Threshold
+from lodestream.contracts.limits import Limits
+from lodestream.contracts.model import Contract, Field, Masking, Reading, Threshold
 from lodestream.errors import ContractError
 
 ABOUT = (

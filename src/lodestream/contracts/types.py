@@ -12,6 +12,7 @@ ATOMIC = (
     "boolean", "tinyint", "smallint", "int", "bigint", "float", "double",
     "string", "binary", "date", "timestamp", "timestamp_ntz", "variant",
 )  # fmt: skip
+TEMPORAL = ("date", "timestamp", "timestamp_ntz")
 _SPELLINGS = {
     "byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint", "real": "float",
     "text": "string", "bool": "boolean", "timestamp_ltz": "timestamp",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from lodestream.contracts import moments, quoting
+from lodestream.contracts.limits import judging
 from lodestream.contracts.model import Action, Contract, Field, Rule, Threshold
 from lodestream.contracts.types import parse_type
 
@@ -105,41 +106,8 @@ def shown_value(field: Field, value: str) -> str | None:
 
 
 def _limits(field: Field, value: str) -> Iterator[tuple[str, str]]:
-    limits, kind = field.limits, parse_type(field.type).name
-    if limits.values:
-        listed = ", ".join(str(known) for known in limits.values)
-        yield f"is not one of {listed}", f"{value} NOT IN {quoting.in_list(limits.values, kind)}"
-    yield from _bounds(field, value, kind)
-    if limits.multiple_of is not None:
-        step = quoting.number(limits.multiple_of)
-        yield f"is not a multiple of {step}", f"{value} % {step} <> 0"
-    if limits.pattern is not None:
-        yield f"does not match {limits.pattern}", f"NOT ({value} RLIKE {quoting.text(limits.pattern)})"
-    yield from _lengths(field, value, kind)
-
-
-def _bounds(field: Field, value: str, kind: str) -> Iterator[tuple[str, str]]:
-    limits = field.limits
-    if limits.minimum is not None:
-        low, wrong = quoting.literal(limits.minimum, kind), "<=" if limits.exclusive_minimum else "<"
-        word = "not above" if limits.exclusive_minimum else "below"
-        yield f"is {word} {limits.minimum}", f"{value} {wrong} {low}"
-    if limits.maximum is not None:
-        high, wrong = quoting.literal(limits.maximum, kind), ">=" if limits.exclusive_maximum else ">"
-        word = "not below" if limits.exclusive_maximum else "above"
-        yield f"is {word} {limits.maximum}", f"{value} {wrong} {high}"
-
-
-def _lengths(field: Field, value: str, kind: str) -> Iterator[tuple[str, str]]:
-    limits = field.limits
-    length = f"octet_length({value})" if kind == "binary" else f"char_length({value})"
-    if limits.min_length is not None:
-        yield f"is shorter than {limits.min_length}", f"{length} < {limits.min_length}"
-    if limits.max_length is not None:
-        yield f"is longer than {limits.max_length}", f"{length} > {limits.max_length}"
-    if limits.min_items is not None:
-        yield f"has fewer than {limits.min_items} items", f"size({value}) < {limits.min_items}"
-    if limits.max_items is not None:
-        yield f"has more than {limits.max_items} items", f"size({value}) > {limits.max_items}"
-    if limits.unique_items:
-        yield "has an item twice", f"size(array_distinct({value})) <> size({value})"
+    kind = parse_type(field.type).name
+    for one in judging():
+        stated = one.stated(field.limits)
+        if one.broken and stated is not None:
+            yield one.broken(stated, value, kind)

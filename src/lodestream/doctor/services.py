@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import sqlite3
+from pathlib import Path
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -11,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 from lodestream.config import Config, reveal
 from lodestream.doctor.check import Check
 from lodestream.runtime.broker import broker_status
-from lodestream.runtime.catalogs import sqlite_file
+from lodestream.runtime.catalogs import catalog_file, python_settings
 
 _SECONDS = 5
 
@@ -50,13 +51,11 @@ def _answers(bootstrap: str, options: dict[str, str], label: str, fix: str) -> C
 
 
 def catalog(config: Config) -> Check:
-    if config.catalog.type == "sqlite":
-        return _sqlite(config)
-    return _remote(config)
+    file = catalog_file(config)
+    return _sqlite(file) if file else _remote(config)
 
 
-def _sqlite(config: Config) -> Check:
-    file = sqlite_file(config)
+def _sqlite(file: Path) -> Check:
     if not file.exists():
         return Check("catalog", "ok", f"{file} is made by the first run")
     fix = "stop every run, then restore the file from a backup; the tables themselves are in the warehouse"
@@ -74,12 +73,8 @@ def _sqlite(config: Config) -> Check:
 def _remote(config: Config) -> Check:
     from pyiceberg.catalog import load_catalog
 
-    properties = {key: reveal(value) for key, value in config.catalog.properties.items()}
-    kind = "rest" if config.catalog.type == "rest" else "sql"
-    uri = config.catalog_uri().removeprefix("jdbc:")
     try:
-        opened = load_catalog(config.catalog.name, type=kind, uri=uri, warehouse=config.warehouse(), **properties)
-        namespaces = opened.list_namespaces()
+        namespaces = load_catalog(config.catalog.name, **python_settings(config)).list_namespaces()
     except Exception as error:  # each kind of catalog has its own errors, of several libraries
         why = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         return Check("catalog", "broken", f"{config.catalog.type} catalog does not answer: {why}", _REMOTE_FIX)

@@ -12,10 +12,10 @@ from lodestream.engine.flow_control import FlowDesk
 from lodestream.engine.input_watch import LOOK_SECONDS, InputWatch, Keeper
 from lodestream.engine.run_lease import RunLease
 from lodestream.engine.runner import Runner
+from lodestream.names import feed_of
 from lodestream.observe import EventLog
 from lodestream.pipeline import Graph
 from lodestream.planning.project import Project
-from lodestream.tables.feed import feed_of
 from lodestream.tables.heads import heads_of
 from lodestream.tables.lease import RENEW_SECONDS
 

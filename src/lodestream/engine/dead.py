@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from lodestream.config import nearest
 from lodestream.errors import ConfigError, LodeError
-from lodestream.names import DEAD
+from lodestream.names import dead_of
 from lodestream.observe import DeadDiscarded, DeadReplayed, EventLog, events_folder
 from lodestream.pipeline import Table
 from lodestream.planning.project import Project
@@ -102,9 +102,10 @@ def _worked(project: Project, declared: Table, work: Callable[[Visited, EventLog
 
 
 def _named(project: Project, table: str) -> Table:
-    """The declared Silver table; the tier may be left out."""
+    """The declared Silver table; the tier may be left out, and its dead letters may be named instead."""
     silver = {one.name: one for one in project.graph if one.tier == "silver"}
-    found = silver.get(table) or silver.get(f"silver.{table.removesuffix(DEAD).removeprefix('silver.')}")
+    spellings = {word: one for one in silver.values() for word in (one.name, dead_of(one.name))}
+    found = spellings.get(table) or spellings.get(f"silver.{table}")
     if found is None:
         close = nearest(table, list(silver))
         raise ConfigError(

@@ -30,6 +30,7 @@ from lodestream.engine.sizing import Sizer
 from lodestream.engine.verify import verify_one
 from lodestream.errors import LodeError
 from lodestream.flows.parts import Repair
+from lodestream.names import feed_of
 from lodestream.observe import EventLog, Listener, RunEnded, RunStarted, events_folder
 from lodestream.pipeline import Graph
 from lodestream.planning.gold_plans import refuse_unprovable
@@ -44,7 +45,6 @@ from lodestream.runtime.session import start_session
 from lodestream.serving.declared import sinks_of
 from lodestream.serving.sink import Sink
 from lodestream.sources.codecs.kinds import codec_kind_of
-from lodestream.tables.feed import feed_of
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from lodestream.config import Config
 from lodestream.errors import AlreadyRuns, LodeError
 from lodestream.observe import EventLog, LeaseMissing
-from lodestream.runtime.catalogs import has_local_files
+from lodestream.runtime.catalogs import catalog_kind, has_local_files
 from lodestream.tables.heads import heads_of
 from lodestream.tables.lake import Lake
 from lodestream.tables.lease import TABLE, Holder, Lease, pages_of, refuse_second
@@ -61,7 +61,7 @@ class RunLease:
 
     def __init__(self, config: Config, spark: SparkSession, run: str, tables: Sequence[str]) -> None:
         lake = Lake(spark.newSession(), config.catalog.name)
-        self._lease = Lease(IcebergLeaseBook(lake, rest=config.catalog.type == "rest"), run)
+        self._lease = Lease(IcebergLeaseBook(lake, settle=catalog_kind(config).settle), run)
         self._tables = tuple(tables)
         self._trouble: Exception | None = None
         self._taking: threading.Thread | None = None

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from lodestream.names import feed_of
 from lodestream.observe import Event, SinkBlocked, SinkRefreshed, SinkResumed, SinkRetry
 from lodestream.pipeline import Table
 from lodestream.serving.declared import labels_of
 from lodestream.serving.position import Position
-from lodestream.tables.feed import feed_of
 from lodestream.tables.history import History
 from lodestream.tables.sink_notes import PREFIX, TABLE, note_key
 

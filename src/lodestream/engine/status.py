@@ -16,7 +16,7 @@ from lodestream.engine.flow_control import living_flows
 from lodestream.engine.lag import table_pending
 from lodestream.engine.runs import FlowState, Runs, RunStatus
 from lodestream.engine.sink_status import SinkStatus, failing_sinks, sink_status
-from lodestream.names import DEAD
+from lodestream.names import dead_of, feed_of
 from lodestream.observe import last_events
 from lodestream.pipeline import Graph, Table
 from lodestream.planning.keyed import keyed
@@ -24,7 +24,6 @@ from lodestream.planning.project import Project
 from lodestream.recovery.open_count import count_open
 from lodestream.sources.kinds import Backlog, Waiting, kind_of
 from lodestream.sources.reference.lag import reference_waiting
-from lodestream.tables.feed import feed_of
 from lodestream.tables.history import History
 from lodestream.tables.live_rows import counted, live_rows
 from lodestream.tables.metadata import look_at
@@ -82,7 +81,7 @@ def read_status(project: Project) -> Status:
         # Sources answer while the catalog is read.
         asked = {name: pool.submit(_answered, name, ask) for name, ask in _questions(project)}
         living = pool.submit(living_flows, project.config.state_dir, _ANSWER_SECONDS)
-        views = look_at(project.config, [*names, *feeds, *(name + DEAD for name in names), SINKS])
+        views = look_at(project.config, [*names, *feeds, *map(dead_of, names), SINKS])
         backlogs = {name: one.result() for name, one in asked.items()}
         runs = Runs(project.config.state_dir, _told(living.result()))
     stream = StreamAge(project.graph, views)
@@ -117,7 +116,7 @@ def _table(
     lag = waiting.rows if waiting else None
     since = _latest(asof, flow.caught_up_at) if waiting is None or waiting.since is None else waiting.since
     age = 0.0 if lag == 0 else None if since is None else max(0.0, time.time() - since)
-    letters = views.get(table.name + DEAD)
+    letters = views.get(dead_of(table.name))
     return TableStatus(
         name=table.name,
         tier=table.tier,

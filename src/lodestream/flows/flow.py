@@ -13,6 +13,7 @@ from lodestream.flows.batch import Batch, Outcome, Published, Span, published
 from lodestream.flows.context import Context
 from lodestream.flows.parts import Making, Parts, Positions
 from lodestream.observe import Event
+from lodestream.tables.notes import ACCEPTED_GAP, ADOPTED, ASOF
 from lodestream.tables.positions import last_stamp
 from lodestream.tables.publish import Base, Moved, Staged, Writer, until_published
 from lodestream.tables.snapshot import Stamp
@@ -63,7 +64,7 @@ class Flow:
         base = self.writer.begin()
         since = dict(base.stamp.positions) if base.stamp else {}
         span = Span(since, self.parts.intake.accepted(since), 0, previous=base.stamp)
-        return self._decided(base, span, "accepted-gap")
+        return self._decided(base, span, ACCEPTED_GAP)
 
     def adopt(self) -> Published:
         """Take over a table that holds data and no positions: its rows stay, ours begin where the source starts."""
@@ -71,7 +72,7 @@ class Flow:
         if refused is not None:
             raise refused
         base = self.writer.begin(adopt=True)
-        return self._decided(base, Span({}, self.parts.intake.starts(), 0), "adopted")
+        return self._decided(base, Span({}, self.parts.intake.starts(), 0), ADOPTED)
 
     def close(self) -> None:
         self.parts.intake.close()
@@ -176,7 +177,7 @@ class Flow:
         if asof is None and base.stamp is not None:
             asof = base.stamp.asof
         if asof is not None:
-            notes["asof"] = f"{asof:.3f}"
+            notes[ASOF] = f"{asof:.3f}"
         number = base.stamp.batch + 1 if base.stamp else 1
         return Stamp(self.name, self.run, number, span.to, span.since, batch.counts, notes)
 

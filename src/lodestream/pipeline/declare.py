@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar, Unpack, overload
 
 from lodestream.config import nearest
 from lodestream.errors import DeclarationError
-from lodestream.names import BATCH, ORDER, STATE_COLUMN
+from lodestream.names import BATCH, ORDER, WEIGHT, feed_of, in_files_only
 from lodestream.pipeline.definition import with_code
 from lodestream.pipeline.functions import function_inputs
 from lodestream.pipeline.graph import Graph, build_graph, sound_graph
@@ -90,11 +90,11 @@ class Pipeline:
         full = self.graph().select([name]).names[0]
         if self._tables[full].tier == "gold" or self._tables[full].is_reference:
             return _compared(spark, f"{catalog}.{full}", since)
-        feed = f"{catalog}.{full}__changes"
+        feed = f"{catalog}.{feed_of(full)}"
         keyed = spark.catalog.tableExists(feed)
         reader = spark.read.option("start-snapshot-id", str(since)) if since is not None else spark.read
         rows = reader.table(feed if keyed else f"{catalog}.{full}")
-        return rows.where("_weight != 0").drop(ORDER, BATCH) if keyed else rows.selectExpr("*", "1 AS _weight")
+        return rows.where(f"{WEIGHT} != 0").drop(ORDER, BATCH) if keyed else _weighted(rows, 1)
 
     def bronze(self, name: str, source: SourceDeclaration, **options: Unpack[BronzeOptions]) -> Table:
         """Captures a source as it is: raw bytes and coordinates, append-only."""
@@ -274,7 +274,12 @@ def _compared(spark: Any, table: str, since: int | None) -> Any:
     """Rows that a table has now and had not, and rows it had: an incremental read would skip them silently."""
     now = spark.read.table(table)
     if since is None:
-        return now.selectExpr("*", "1 AS _weight")
-    before = spark.read.option("versionAsOf", str(since)).table(table).drop(STATE_COLUMN)
+        return _weighted(now, 1)
+    then = spark.read.option("versionAsOf", str(since)).table(table)
+    before = then.drop(*[one for one in then.columns if in_files_only(one)])
     come, gone = now.exceptAll(before), before.exceptAll(now)
-    return come.selectExpr("*", "1 AS _weight").unionAll(gone.selectExpr("*", "-1 AS _weight"))
+    return _weighted(come, 1).unionAll(_weighted(gone, -1))
+
+
+def _weighted(rows: Any, weight: int) -> Any:
+    return rows.selectExpr("*", f"{weight} AS {WEIGHT}")

@@ -9,6 +9,9 @@ from __future__ import annotations
 from abc import ABC
 from typing import ClassVar
 
+# A message of a change feed that brings no row: a tombstone repeats the delete before it, a truncate ends all rows.
+TOMBSTONE, TRUNCATE = "tombstone", "truncate"
+
 
 class DecoderDeclaration(ABC):  # noqa: B024 - a plain marker would not say that it is a seam
     """How Silver reads the raw bytes of Bronze, as declared: plain and frozen, usable without a JVM.
@@ -18,8 +21,9 @@ class DecoderDeclaration(ABC):  # noqa: B024 - a plain marker would not say that
 
     # What reasons of its dead letters begin with.
     format: ClassVar[str] = ""
-    # Whether a message may be a change that brings no row: the tombstone after a delete, a truncate.
-    notices: ClassVar[bool] = False
+    # SQL over the decoded columns: what a message is that brings no row (`TOMBSTONE`, `TRUNCATE`), and null of a row.
+    # It counts where the declared function gives those columns back.
+    notice: ClassVar[str | None] = None
     # An SQL condition over the decoded columns: true of messages that may lack required values, such as deletes.
     bare: ClassVar[str | None] = None
     # Whether a test may give it a mapping, which is sent as JSON.

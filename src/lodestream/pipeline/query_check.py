@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from lodestream.config import nearest
 from lodestream.errors import DeclarationError
+from lodestream.names import ours
 from lodestream.pipeline.gold.lookup import holders, is_star
 from lodestream.pipeline.gold.spark_functions import GENERATORS, KNOWN
 from lodestream.pipeline.gold.tables import table_name
@@ -223,7 +224,7 @@ def _qualifier(names: Sequence[str], sources: Iterable[Source]) -> tuple[Source,
 
 
 def _problem(node: exp.Expr, what: str, name: str, known: Iterable[str]) -> Problem:
-    names = sorted(one for one in known if not one.startswith("_lode"))
+    names = sorted(one for one in known if not ours(one))
     close = nearest(name, names)
     shown = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
     fix = f"did you mean {close}?" if close else "name a column that it has"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from lodestream.config import nearest
 from lodestream.errors import DeclarationError
+from lodestream.names import siblings_of
 from lodestream.pipeline.location import Location, declaration_error
 from lodestream.pipeline.table import JOINT, TIERS, Table
 
@@ -39,10 +40,11 @@ def _qualified(written: str) -> str | None:
 
 
 def _missing(reader: Table, written: str, place: Location, declared: Mapping[str, Table]) -> DeclarationError:
+    others = sorted(set(declared) - {reader.name})
     return declaration_error(
         place,
         f'{reader.name} reads "{written}", which is not declared',
-        why=_sibling(written) or f"declared: {', '.join(sorted(set(declared) - {reader.name})) or 'nothing else'}",
+        why=_sibling(written, declared) or f"declared: {', '.join(others) or 'nothing else'}",
         fix=_meant(reader, written, declared),
     )
 
@@ -60,9 +62,11 @@ def _meant(reader: Table, written: str, declared: Mapping[str, Table]) -> str:
     return "declare the table, or write the query over a declared one"
 
 
-def _sibling(written: str) -> str | None:
-    table, joint, sibling = written.partition(".")[2].partition(JOINT) if "." in written else ("", "", "")
-    return f"{sibling} of {table} is kept by Lodestream and cannot be an input" if joint else None
+def _sibling(written: str, declared: Iterable[str]) -> str | None:
+    if not any(written in siblings_of(table) for table in declared):
+        return None
+    table, _, sibling = written.partition(".")[2].partition(JOINT)
+    return f"{sibling} of {table} is kept by Lodestream and cannot be an input"
 
 
 def _ambiguous(reader: Table, written: str, place: Location, names: list[str]) -> DeclarationError:

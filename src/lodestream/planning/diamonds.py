@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from lodestream.names import feed_of
 from lodestream.pipeline import Graph
 from lodestream.pipeline.ways import Ways
 from lodestream.planning.keyed import keyed
-from lodestream.tables.feed import feed_of
 
 
 def ways_of(graph: Graph, name: str) -> Ways:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from lodestream.errors import CatalogUnavailable, DeclarationError
-from lodestream.names import STATE_COLUMN
+from lodestream.names import in_files_only
 from lodestream.pipeline import Finding, Location, Table, parse_partition
 from lodestream.pipeline.gold.choose import choose
 from lodestream.pipeline.gold.plan import InputInfo
@@ -128,7 +128,7 @@ def _from_catalog(project: Project, name: str) -> Columns:
     return {
         field.name: _spark_type(str(field.field_type))
         for field in view.table.schema().fields
-        if field.name != STATE_COLUMN
+        if not in_files_only(field.name)
     }
 
 

@@ -12,15 +12,16 @@ from lodestream.contracts.compatibility import changes
 from lodestream.contracts.evolution import Step, evolve
 from lodestream.contracts.quoting import name as quoted
 from lodestream.errors import LodeError
+from lodestream.names import feed_of, ours
 from lodestream.pipeline import Table
 from lodestream.pipeline.definition import changed_parts, code_of, definition_parts, read_parts
 from lodestream.pipeline.gold.plan import InputInfo
 from lodestream.planning.keyed import keyed
 from lodestream.planning.project import Project, contract_of
-from lodestream.tables.feed import feed_of
 from lodestream.tables.live_rows import live_rows
+from lodestream.tables.notes import CODE, PARTS
 from lodestream.tables.promised import promised
-from lodestream.tables.snapshot import CODE, PARTS, Snapshot
+from lodestream.tables.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from lodestream.tables.inspect import TableView
@@ -156,7 +157,7 @@ def _readable(view: TableView | None) -> dict[str, str]:
     """The columns as readers see them: without what a keyed or Gold table hides."""
     if view is None:
         return {}
-    return {name: kind for name, kind in view.columns().items() if not name.startswith("_lode")}
+    return {name: kind for name, kind in view.columns().items() if not ours(name)}
 
 
 def _steps(columns: Mapping[str, str], contract: Contract) -> tuple[Step, ...]:

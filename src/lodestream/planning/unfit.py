@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from lodestream.contracts.check import OURS, reserved
 from lodestream.contracts.violations import hidden
 from lodestream.errors import DeclarationError
+from lodestream.names import RESERVED, reserved
 from lodestream.pipeline import Graph, Table
 from lodestream.pipeline.location import Location, declaration_error
 from lodestream.pipeline.partitioning import unbounded
@@ -74,7 +74,7 @@ def _named_like_ours(table: Table) -> DeclarationError | None:
         if reserved(name):
             place = Location(start.file, line) if table.sql_path and line else start
             what = f"{table.name} cannot have a column {name}"
-            return declaration_error(place, what, why=OURS, fix=f"give it another name: AS {name.strip('_')}")
+            return declaration_error(place, what, why=RESERVED, fix=f"give it another name: AS {name.strip('_')}")
     return None
 
 

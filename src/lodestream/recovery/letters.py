@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from lodestream.flows.letters.attempts import OWN, SETTLED, judge_letters
-from lodestream.names import DEAD
+from lodestream.flows.letters.attempts import judge_letters
+from lodestream.names import dead_of, feed_of
 from lodestream.recovery.choice import Choice, State
 from lodestream.sources.codecs.kinds import formats
-from lodestream.tables.feed import feed_of
 from lodestream.tables.inspect import Inspector, TableView
+from lodestream.tables.notes import OWN, SETTLED
 
 _CONTENT = ("key", "value", "headers")
 # A number, a date or a time as a whole, with its sign; the 8 of UTF-8 is part of a name.
@@ -80,7 +80,7 @@ def read_letters(
     inspector: Inspector, table: str, choice: Choice, states: tuple[State, ...], *, content: bool = False
 ) -> Letters | None:
     """The newest `limit` letters that match; None when the table has no dead letters and never had."""
-    view = inspector.look(table + DEAD)
+    view = inspector.look(dead_of(table))
     if view is None or view.head() is None:
         return None
     # The feed of a keyed table carries its positions, and so names the attempts.

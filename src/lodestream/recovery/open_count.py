@@ -8,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from lodestream.config import Config
-from lodestream.flows.letters.attempts import ATTEMPT
 from lodestream.tables.history import History
+from lodestream.tables.notes import ATTEMPT
 from lodestream.tables.snapshot import Snapshot
 
 _FILE = "open_letters.json"

@@ -11,7 +11,7 @@ from pyspark.sql.functions import broadcast, col, exists, expr, lit, lower
 from lodestream.flows.letters.attempts import BESIDE
 from lodestream.flows.letters.envelope import SOURCE_PLACE
 from lodestream.flows.letters.table import Survey
-from lodestream.names import DEAD, EVENT
+from lodestream.names import EVENT, dead_of
 from lodestream.recovery.choice import Choice
 from lodestream.tables.lake import Lake
 
@@ -26,7 +26,7 @@ class OpenLetters:
     def __init__(self, lake: Lake, table: str, survey: Survey) -> None:
         self._lake = lake
         self.snapshot = survey.snapshot
-        rows = lake.whole(table + DEAD, survey.snapshot)
+        rows = lake.whole(dead_of(table), survey.snapshot)
         if BESIDE not in rows.columns:  # a snapshot from before there was such a column
             rows = rows.withColumn(BESIDE, lit(None).cast("int"))
         if survey.undecided:

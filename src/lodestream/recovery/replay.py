@@ -23,9 +23,10 @@ from lodestream.recovery.choice import Choice
 from lodestream.recovery.open_letters import OpenLetters, in_bucket
 from lodestream.recovery.trial import Failing, Trial
 from lodestream.runtime.progress import Progress, SilentProgress
+from lodestream.tables.notes import ASOF, GUEST, REPLAYED
 from lodestream.tables.positions import contains
 from lodestream.tables.publish import Base, Moved, Staged, until_published
-from lodestream.tables.snapshot import GUEST, Stamp
+from lodestream.tables.snapshot import Stamp
 
 # Letters judged and published at once: what this process holds of them in memory.
 _SHARE = 20_000
@@ -187,8 +188,8 @@ class Replay:
         if base.stamp is None:
             raise ConfigError(f"{name} has no batch yet", why="its letters belong to none", fix="lode run")
         before = base.stamp
-        kept = {"asof": before.notes["asof"]} if "asof" in before.notes else {}
-        notes = {**kept, GUEST: "replay", "replayed": str(letters)}
+        kept = {ASOF: before.notes[ASOF]} if ASOF in before.notes else {}
+        notes = {**kept, GUEST: "replay", REPLAYED: str(letters)}
         run = self._table.context.run
         return Stamp(name, run, before.batch + 1, before.positions, before.positions, batch.counts, notes)
 

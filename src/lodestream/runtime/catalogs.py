@@ -1,15 +1,51 @@
-"""The configured Iceberg catalog as Spark settings."""
+"""The kinds of Iceberg catalog: what Spark and PyIceberg are told of each, and what the house asks about it.
+
+A new kind is an entry here and a name in config/model.py.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 from urllib.parse import unquote, urlsplit
 
-from lodestream.config import Config, reveal
+from lodestream.config import CatalogType, Config, reveal
 from lodestream.errors import ConfigError, RuntimeMissing
 
 # How long a writer waits for another process that holds the SQLite file, instead of failing at once.
 _BUSY_MILLIS = "30000"
+# V1 is the layout that PyIceberg's SQL catalog reads and writes.
+_SQL = {"type": "jdbc", "jdbc.schema-version": "V1"}
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogKind:
+    """`spark` gives the catalog's properties for Java, `python` is its type for PyIceberg, `file` the SQLite file that
+    it is, if it is one. `settle` is how many seconds a driver waits before it trusts a lease that it wrote."""
+
+    spark: Callable[[Config], dict[str, str]]
+    python: Literal["sql", "rest"] = "sql"
+    file: Callable[[Config], Path] | None = None
+    settle: float = 0.0
+
+
+def catalog_kind(config: Config) -> CatalogKind:
+    return _KINDS[config.catalog.type]
+
+
+def catalog_file(config: Config) -> Path | None:
+    """The file that the whole catalog is; None where it is elsewhere. Nothing says that the file exists."""
+    file = catalog_kind(config).file
+    return file(config) if file else None
+
+
+def python_settings(config: Config) -> dict[str, str]:
+    """The catalog as PyIceberg's `load_catalog` takes it; the user's own catalog properties win."""
+    address = {"type": catalog_kind(config).python, "uri": config.catalog_uri().removeprefix("jdbc:")}
+    settings = {key: reveal(value) for key, value in config.catalog.properties.items()}
+    return {**address, "warehouse": config.warehouse(), **settings}
 
 
 def catalog_settings(config: Config) -> dict[str, str]:
@@ -19,7 +55,7 @@ def catalog_settings(config: Config) -> dict[str, str]:
         "warehouse": config.warehouse(),
         # On by default, and can be stale: another process may have committed.
         "cache-enabled": "false",
-        **_kind(config),
+        **catalog_kind(config).spark(config),
         **{key: reveal(value) for key, value in config.catalog.properties.items()},
     }
     if needs_s3(config):
@@ -63,17 +99,19 @@ def refuse_lost_catalog(config: Config) -> None:
     )
 
 
-def _kind(config: Config) -> dict[str, str]:
-    if config.catalog.type == "rest":
-        return {"type": "rest", "uri": config.catalog_uri()}
-    # V1 is the layout that PyIceberg's SQL catalog reads and writes.
-    common = {"type": "jdbc", "jdbc.schema-version": "V1"}
-    if config.catalog.type == "jdbc":
-        return {**common, **_jdbc(config.catalog_uri())}
-    return {**common, "uri": f"jdbc:sqlite:{sqlite_file(config)}", "jdbc.busy_timeout": _BUSY_MILLIS}
+def _rest(config: Config) -> dict[str, str]:
+    return {"type": "rest", "uri": config.catalog_uri()}
 
 
-def _jdbc(uri: str) -> dict[str, str]:
+def _sqlite(config: Config) -> dict[str, str]:
+    return {**_SQL, "uri": f"jdbc:sqlite:{sqlite_file(config)}", "jdbc.busy_timeout": _BUSY_MILLIS}
+
+
+def _jdbc(config: Config) -> dict[str, str]:
+    return {**_SQL, **_jdbc_address(config.catalog_uri())}
+
+
+def _jdbc_address(uri: str) -> dict[str, str]:
     """A JDBC address as it is; SQLAlchemy's form, which PyIceberg needs, is translated."""
     if uri.startswith("jdbc:"):
         return {"uri": uri}
@@ -92,3 +130,11 @@ def _jdbc(uri: str) -> dict[str, str]:
     if parts.password:
         found["jdbc.password"] = unquote(parts.password)
     return found
+
+
+_KINDS: dict[CatalogType, CatalogKind] = {
+    "sqlite": CatalogKind(_sqlite, file=sqlite_file),
+    "jdbc": CatalogKind(_jdbc),
+    # It checks snapshots and schemas of a change, not the properties it was based on: the last one wins.
+    "rest": CatalogKind(_rest, python="rest", settle=1.0),
+}

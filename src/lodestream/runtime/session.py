@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 from lodestream.config import Config, reveal
 from lodestream.errors import RuntimeMissing
 from lodestream.runtime.cache import cache_dir
-from lodestream.runtime.catalogs import catalog_settings, has_local_files, needs_s3, refuse_lost_catalog, sqlite_file
+from lodestream.runtime.catalogs import catalog_file, catalog_settings, has_local_files, needs_s3, refuse_lost_catalog
 from lodestream.runtime.class_archive import ClassArchive
 from lodestream.runtime.inline_commits import commit_inline
 from lodestream.runtime.jars import ensure_jars
@@ -94,9 +94,9 @@ def _without_checksum_files(context: SparkContext) -> None:
 def _prepare_folders(config: Config) -> None:
     try:
         config.state_dir.mkdir(parents=True, exist_ok=True)
-        if config.catalog.type == "sqlite":
+        if file := catalog_file(config):
             refuse_lost_catalog(config)
-            sqlite_file(config).parent.mkdir(parents=True, exist_ok=True)
+            file.parent.mkdir(parents=True, exist_ok=True)
         spark_log(config).touch()
     except OSError as error:
         raise RuntimeMissing(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from lodestream.names import CHANGES, MARKS
 from lodestream.tables.snapshot import Snapshot
 from lodestream.tables.store import TableStore
 
@@ -20,14 +19,6 @@ _FINDING = {
     "write.merge.mode": "merge-on-read",
     "write.merge.distribution-mode": "none",
 }
-
-
-def feed_of(table: str) -> str:
-    return table + CHANGES
-
-
-def marks_of(table: str) -> str:
-    return table + MARKS
 
 
 def found_by(keys: Sequence[str], partition_by: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:

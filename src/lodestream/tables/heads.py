@@ -6,7 +6,7 @@ import sqlite3
 from pathlib import Path
 
 from lodestream.config import Config
-from lodestream.runtime.catalogs import sqlite_file
+from lodestream.runtime.catalogs import catalog_file
 
 _PATIENCE = 0.1
 
@@ -35,4 +35,5 @@ class SqliteHeads:
 
 def heads_of(config: Config) -> SqliteHeads | None:
     """None where a catalog has no such query: there each table is asked for by itself, less often."""
-    return SqliteHeads(sqlite_file(config), config.catalog.name) if config.catalog.type == "sqlite" else None
+    file = catalog_file(config)
+    return SqliteHeads(file, config.catalog.name) if file else None

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from pyspark.sql import Column, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import coalesce, col
 from pyspark.sql.types import StructType
 
@@ -123,6 +123,12 @@ def holds_hidden(table: Any, schema_id: int | None) -> bool:
     wanted = {one["id"] for one in hidden_fields(table)}
     schema = None if schema_id is None else table.schemas().get(schema_id)
     return not wanted or (schema is not None and wanted <= {one.fieldId() for one in schema.columns().toArray()})
+
+
+def shown(rows: DataFrame) -> DataFrame:
+    """Stored rows as the readers of their table see them."""
+    hidden = [one for one in rows.columns if in_files_only(one)]
+    return rows.drop(*hidden) if hidden else rows
 
 
 def unfiltered(name: str) -> Column:

@@ -12,13 +12,10 @@ from lodestream.errors import OutcomeUnknown, TableGone
 from lodestream.failpoints import reach
 from lodestream.tables.hidden import hidden_fields, hidden_of, holds_hidden, with_hidden
 from lodestream.tables.jvm import catalog_errors, causes, members, says_no_such_table
+from lodestream.tables.notes import SCHEMA, SPEC
 from lodestream.tables.snapshot import Snapshot
 from lodestream.tables.store import MAIN, Refused, TableStore
 
-# In the summary of a staged snapshot: the id of the schema that becomes the table's own when the snapshot is published.
-SCHEMA = "lode.schema"
-# The same of its partitions.
-SPEC = "lode.spec"
 # Snapshots never change, so one crossing into the JVM per snapshot and process is enough.
 _CACHE_SIZE = 4096
 

@@ -10,9 +10,9 @@ from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.types import ListType, MapType, StructType
 
-from lodestream.config import Config, reveal
+from lodestream.config import Config
 from lodestream.errors import CatalogUnavailable
-from lodestream.runtime.catalogs import sqlite_file
+from lodestream.runtime.catalogs import catalog_file, python_settings
 from lodestream.tables.history import History
 from lodestream.tables.snapshot import Snapshot
 from lodestream.tables.store import MAIN
@@ -30,7 +30,8 @@ class Inspector:
 
     def look(self, name: str) -> TableView | None:
         """The table as it is now, or None when it does not exist."""
-        if self._config.catalog.type == "sqlite" and not sqlite_file(self._config).exists():
+        file = catalog_file(self._config)
+        if file and not file.exists():
             return None  # nothing has run yet, and looking must not create the catalog
         try:
             return TableView(name, self._catalog.load_table(name))
@@ -56,14 +57,7 @@ class Inspector:
 
 def python_catalog(config: Config) -> Catalog:
     """The project's catalog for PyIceberg."""
-    settings = {key: reveal(value) for key, value in config.catalog.properties.items()}
-    kind = "rest" if config.catalog.type == "rest" else "sql"
-    address = config.catalog_uri().removeprefix("jdbc:")
-    return load_catalog(
-        config.catalog.name,
-        **{"type": kind, "uri": address, "warehouse": config.warehouse(), "init_catalog_tables": "false"},
-        **settings,
-    )
+    return load_catalog(config.catalog.name, **{"init_catalog_tables": "false", **python_settings(config)})
 
 
 class TableView(History):

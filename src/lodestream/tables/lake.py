@@ -14,6 +14,7 @@ from lodestream.names import in_files_only
 from lodestream.tables.hidden import hide, with_hidden
 from lodestream.tables.iceberg import IcebergStore
 from lodestream.tables.jvm import catalog_errors
+from lodestream.tables.notes import CREATED
 from lodestream.tables.store import MAIN
 from lodestream.tables.uncommitted import written_files
 
@@ -84,7 +85,7 @@ class Lake:
             if hide(self._jvm, store.table):  # also of a table whose maker was killed before it came to this
                 store.refresh()
         if store.head() is None:
-            store.commit_empty(MAIN, {"lode.created": "true"})
+            store.commit_empty(MAIN, CREATED)
             store.refresh()
             if store.head() is None:
                 raise CatalogUnavailable(

@@ -9,14 +9,11 @@ from lodestream.tables.jvm import catalog_errors, causes, says_no_such_table
 from lodestream.tables.lake import Lake
 from lodestream.tables.lease import PREFIX, TABLE, Conflict, Holder, LeaseBook, pages_of
 
-# A REST catalog checks snapshots and schemas of a change, not the properties it was based on: the last one wins.
-_REST_SETTLE = 1.0
-
 
 class IcebergLeaseBook(LeaseBook):
-    def __init__(self, lake: Lake, *, rest: bool = False) -> None:
+    def __init__(self, lake: Lake, *, settle: float = 0.0) -> None:
         self._lake = lake
-        self.settle = _REST_SETTLE if rest else 0.0
+        self.settle = settle
         self._operations: Any = None
         self._base: Any = None
 

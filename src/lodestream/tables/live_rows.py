@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from lodestream.tables.snapshot import HELD, PREFIX, Snapshot
+from lodestream.tables.notes import HELD, PREFIX
+from lodestream.tables.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from lodestream.tables.inspect import TableView

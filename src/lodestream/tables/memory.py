@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from lodestream.errors import CatalogUnavailable
+from lodestream.tables.notes import CREATED
 from lodestream.tables.snapshot import Snapshot
 from lodestream.tables.store import MAIN, Refused, TableStore
 
@@ -33,7 +34,7 @@ class MemoryTable:
         self._parents: dict[int, int | None] = {}
         self._added: dict[int, tuple[Row, ...]] = {}
         self._removed: dict[int, frozenset[Row]] = {}
-        self.set(MAIN, self.add(None, "append", {"lode.created": "true"}))
+        self.set(MAIN, self.add(None, "append", CREATED))
 
     def add(
         self,

@@ -16,7 +16,7 @@ from typing import Any
 
 from lodestream.config import Config
 from lodestream.errors import CatalogUnavailable
-from lodestream.runtime.catalogs import sqlite_file
+from lodestream.runtime.catalogs import catalog_file
 from lodestream.tables.history import History
 from lodestream.tables.snapshot import Snapshot
 from lodestream.tables.store import MAIN
@@ -28,9 +28,10 @@ _QUERY = "SELECT table_namespace || '.' || table_name, metadata_location FROM ic
 
 def look_at(config: Config, names: Sequence[str]) -> dict[str, History]:
     """The tables among `names` that exist."""
-    if config.catalog.type != "sqlite":
+    file = catalog_file(config)
+    if file is None:
         return _by_client(config, names)
-    found = _locations(config)
+    found = _locations(file, config.catalog.name)
     here = {name: path for name in names if name in found and (path := _local(found[name])) is not None}
     elsewhere = [name for name in names if name in found and name not in here]
     tables: dict[str, History] = {name: MetadataView(name, _read(path, name)) for name, path in here.items()}
@@ -79,14 +80,13 @@ def _by_client(config: Config, names: Sequence[str]) -> dict[str, History]:
     return {name: view for name, view in tables.items() if view is not None}
 
 
-def _locations(config: Config) -> dict[str, str]:
-    file = sqlite_file(config)
+def _locations(file: Path, catalog: str) -> dict[str, str]:
     if not file.exists():
         return {}  # nothing has run yet, and looking must not create the catalog
     try:
         connection = sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True, timeout=_BUSY_SECONDS)
         try:
-            return dict(connection.execute(_QUERY, (config.catalog.name,)).fetchall())
+            return dict(connection.execute(_QUERY, (catalog,)).fetchall())
         finally:
             connection.close()
     except sqlite3.Error as error:

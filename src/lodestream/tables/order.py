@@ -41,8 +41,3 @@ def gathered(rows: DataFrame) -> DataFrame:
     stored = [unfiltered(one).alias(one.removeprefix(_PREFIX)) for one in rows.columns if is_part(one)]
     kept = [quoted(one) for one in rows.columns if not is_part(one)]
     return rows.select(*kept, struct(*stored, lit(False).alias(GONE)).alias(ORDER))
-
-
-def plain(rows: DataFrame) -> DataFrame:
-    """Stored rows as their readers see them."""
-    return rows.drop(*[one for one in rows.columns if is_part(one)])

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lodestream.errors import NotOurTable
-from lodestream.names import CARRIED, ORDER, hidden_column
-from lodestream.tables.feed import feed_of, marks_of
+from lodestream.names import ORDER, feed_of, hidden_column, marks_of, ours
 
 
 def kept_otherwise(table: str, held: Sequence[str], wanted: Sequence[str]) -> NotOurTable | None:
@@ -27,7 +26,7 @@ def kept_otherwise(table: str, held: Sequence[str], wanted: Sequence[str]) -> No
 
 def kept_by_earlier_version(held: Sequence[str]) -> bool:
     """Whether the columns of a keyed table, its feed or its marks are those of an earlier version."""
-    return any(one == CARRIED or (one.startswith(f"{CARRIED}_") and not hidden_column(one)) for one in held)
+    return any(ours(one) and not hidden_column(one) for one in held)
 
 
 def by_earlier_version(table: str) -> NotOurTable:

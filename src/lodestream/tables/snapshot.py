@@ -7,16 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-Positions = Mapping[str, Any]
+from lodestream.tables.notes import ASOF, GUEST, PREFIX
 
-PREFIX = "lode."
-# The note of a batch that leaves the positions as they are, such as a replay of dead letters.
-GUEST = "guest"
-# Notes that say what made the rows of a batch: the code of a Silver table, the parts of a Gold table's definition.
-CODE = "code"
-PARTS = "parts"
-# The note of a batch that may leave delete files: how many rows a reader found before it.
-HELD = "held"
+Positions = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +54,7 @@ class Stamp:
     @property
     def asof(self) -> float | None:
         """Epoch seconds up to which the table holds everything its sources had."""
-        return float(self.notes["asof"]) if "asof" in self.notes else None
+        return float(self.notes[ASOF]) if ASOF in self.notes else None
 
     @property
     def guest(self) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 from lodestream.config import Config, nearest
 from lodestream.errors import LodeError
-from lodestream.names import DEAD, hidden_column
+from lodestream.names import dead_of, hidden_column
 from lodestream.pipeline import Graph
 from lodestream.tables.inspect import Inspector, TableView
 
@@ -29,7 +29,7 @@ def read_letters(config: Config, graph: Graph, table: str) -> list[dict[str, Any
     inspector = Inspector(config)
     if inspector.look(table) is None:
         raise NotMade(f"{table} has not been made", **_reason(inspector, graph, table))
-    view = inspector.look(table + DEAD)
+    view = inspector.look(dead_of(table))
     letters = _rows(view) if view is not None and view.head() is not None else []
     decided = {letter["letter"] for letter in letters if letter["state"] != "open"}
     return [letter for letter in letters if letter["letter"] not in decided]
@@ -42,8 +42,9 @@ def _rows(view: TableView) -> list[dict[str, Any]]:
 
 def _reason(inspector: Inspector, graph: Graph, table: str) -> dict[str, str]:
     names = list(graph.names)
-    if table.removesuffix(DEAD) in names and table.endswith(DEAD):
-        return {"why": f"no row of {table.removesuffix(DEAD)} was refused", "fix": "dead(table) gives an empty list"}
+    refusing = {dead_of(name): name for name in names}
+    if table in refusing:
+        return {"why": f"no row of {refusing[table]} was refused", "fix": "dead(table) gives an empty list"}
     if table not in names:
         close = nearest(table, names)
         why = f"the pipeline declares {', '.join(names)}"

@@ -15,6 +15,7 @@ from lodestream.engine.failures import explain
 from lodestream.errors import ConfigError, LodeError
 from lodestream.flows.assemblies.bronze import bronze_flow
 from lodestream.flows.flow import Flow
+from lodestream.names import feed_of
 from lodestream.pipeline import Pipeline, Table
 from lodestream.planning.keyed import keyed
 from lodestream.planning.project import Project, open_project
@@ -23,7 +24,6 @@ from lodestream.runtime.session import start_session
 from lodestream.serving.deliver import Deliverer
 from lodestream.serving.feed import TableFeed
 from lodestream.serving.sink import Sink
-from lodestream.tables.feed import feed_of
 from lodestream.tables.lake import Lake
 from lodestream.tables.sink_positions import SinkPositions
 from lodestream.testing.broker import new_topics, send

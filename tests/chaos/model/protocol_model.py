@@ -21,13 +21,13 @@ from lodestream.flows.batch import Batch, Published, Span
 from lodestream.flows.context import Context
 from lodestream.flows.flow import Flow
 from lodestream.flows.intake import SourceIntake
-from lodestream.flows.letters.attempts import ATTEMPT, SETTLED
 from lodestream.flows.letters.table import DeadLetters
 from lodestream.flows.parts import Home, Intake, Making, Parts
 from lodestream.pipeline.location import Location
 from lodestream.pipeline.table import Table
 from lodestream.sources.source import Position, Source
 from lodestream.tables.memory import MemoryStore, MemoryTable
+from lodestream.tables.notes import ATTEMPT, SETTLED
 from lodestream.tables.snapshot import Snapshot, Stamp
 from lodestream.tables.store import MAIN, Refused
 

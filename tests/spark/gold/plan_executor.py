@@ -34,7 +34,7 @@ class PlanExecutor(ABC):
         elif self.large and plan.stored_keys and plan.state_home != "table":
             self._replace_met()
         else:
-            self.view("_lode_state", plan.unpack_sql)
+            self.view("_lode_stored", plan.unpack_sql)
             self.view("_lode_delta", plan.delta_sql)
             self.view("_lode_both", plan.both_sql)
             self.view("_lode_folded", plan.fold_sql)
@@ -64,7 +64,7 @@ class PlanExecutor(ABC):
         names = [f"`{key}`" for key, _ in plan.stored_keys]
         self.view("_lode_delta", plan.delta_sql)
         met = " AND ".join(f"s.{name} <=> d.{name}" for name in names)
-        self.view("_lode_state", f"SELECT s.* FROM ({plan.unpack_sql}) s LEFT SEMI JOIN _lode_delta d ON {met}")
+        self.view("_lode_stored", f"SELECT s.* FROM ({plan.unpack_sql}) s LEFT SEMI JOIN _lode_delta d ON {met}")
         self.view("_lode_both", plan.both_sql)
         self.view("_lode_folded", plan.fold_sql)
         same = " AND ".join(f"g.{stored} <=> k.`{key}`" for key, stored in plan.stored_keys)

@@ -19,7 +19,7 @@ from lodestream.errors import RegistryUnavailable
 from lodestream.observe import BatchPublished, Event
 from lodestream.planning.project import open_project
 from lodestream.runtime.session import start_session
-from lodestream.tables.order import plain
+from lodestream.tables.hidden import shown
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -166,7 +166,7 @@ def test_silver_trips_equal_the_recompute_and_every_event_has_one_place(
         project.send(part)
         assert project.run().exit_code == 0
     for name in ("trips", "trip_metrics"):
-        kept = plain(project.frame(f"silver.{name}"))
+        kept = shown(project.frame(f"silver.{name}"))
         assert_same(kept.toArrow(), oracle.table(name, ", ".join(kept.columns)))
     dead = project.frame("silver.trips__dead").select("offset", "value", "reasons").collect()
     assert {row.offset for row in dead} == oracle.dead()

@@ -25,8 +25,9 @@ from lodestream.contracts import (
     python_source,
     write_contract,
 )
-from lodestream.contracts.check import check, reserved
+from lodestream.contracts.check import check
 from lodestream.contracts.types import canonical
+from lodestream.names import reserved
 
 CONTRACTS = Path(__file__).parents[3] / "examples" / "nyc_taxi" / "contracts"
 

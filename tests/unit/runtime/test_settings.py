@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
-from lodestream.config import CatalogConfig, Config, Secret, SparkConfig
+from lodestream.config import CatalogConfig, CatalogType, Config, Secret, SparkConfig
+from lodestream.config.model import ADDRESSES
 from lodestream.errors import ConfigError, RuntimeMissing
-from lodestream.runtime.catalogs import catalog_settings, needs_s3
+from lodestream.runtime.catalogs import catalog_file, catalog_settings, needs_s3, python_settings
 from lodestream.runtime.jvm_options import jvm_choice
 from lodestream.runtime.settings import launch_settings, spark_settings
 from lodestream.runtime.sizing import LEAST_HEAP, MIB, MOST_HEAP, heap_bytes, parse_size
@@ -159,3 +161,12 @@ def test_sizes_are_read_as_spark_reads_them():
     assert {text: parse_size(text) // MIB for text in sizes} == sizes
     with pytest.raises(ConfigError):
         parse_size("much")
+
+
+@pytest.mark.parametrize("kind", get_args(CatalogType))
+def test_every_catalog_type_has_settings_for_spark_and_for_pyiceberg(kind: CatalogType) -> None:
+    """A type that can be configured and that no place knows would fail with a KeyError in the middle of a start."""
+    config = Config(root=ROOT, catalog=CatalogConfig(type=kind, uri=ADDRESSES.get(kind)))
+    assert catalog_settings(config)["spark.sql.catalog.lode.uri"]
+    assert python_settings(config)["type"] in ("sql", "rest")
+    assert (catalog_file(config) is None) == (kind in ADDRESSES)

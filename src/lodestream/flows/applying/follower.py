@@ -25,9 +25,10 @@ from lodestream.tables.find import among
 from lodestream.tables.iceberg import IcebergStore
 from lodestream.tables.lake import Lake
 from lodestream.tables.live_rows import live_rows
+from lodestream.tables.notes import ASOF, HELD
 from lodestream.tables.order import spread
 from lodestream.tables.publish import Base, Moved, Writer, until_published
-from lodestream.tables.snapshot import HELD, Snapshot, Stamp
+from lodestream.tables.snapshot import Snapshot, Stamp
 from lodestream.tables.swap import Swapper
 
 # How far back the count of the rows is looked for: the batch before has noted it, unless an earlier version made it.
@@ -184,7 +185,7 @@ class Follower:
         if source is None:
             raise ValueError("only stamped snapshots are applied")
         positions = {**source.positions, self._feed.name: {"uuid": self._feed.uuid, "snapshot": snapshot.id}}
-        notes = {"asof": source.notes["asof"]} if "asof" in source.notes else {}
+        notes = {ASOF: source.notes[ASOF]} if ASOF in source.notes else {}
         before = base.stamp.positions if base.stamp else None
         return Stamp(self._table, self._run, source.batch, positions, before, source.rows, notes)
 

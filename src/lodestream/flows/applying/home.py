@@ -18,10 +18,12 @@ from lodestream.flows.judging.terms import Terms
 from lodestream.flows.parts import Home
 from lodestream.flows.writing.home import follow_contract
 from lodestream.flows.writing.siblings import Siblings
-from lodestream.names import BATCH, ORDER, PLACE, VALID_FROM, VALID_TO, WEIGHT
-from lodestream.tables.feed import feed_of, found_by, marks_of
+from lodestream.names import BATCH, ORDER, PLACE, VALID_FROM, VALID_TO, WEIGHT, feed_of, marks_of
+from lodestream.tables.feed import found_by
+from lodestream.tables.hidden import shown
 from lodestream.tables.iceberg import IcebergStore
-from lodestream.tables.order import parts, plain
+from lodestream.tables.notes import EVOLVED
+from lodestream.tables.order import parts
 from lodestream.tables.places_kept import kept_otherwise
 from lodestream.tables.store import MAIN
 
@@ -104,7 +106,7 @@ class KeyedHome(Home):
         refused = kept_otherwise(name, [*held.columns, *state.hidden], parts_now.names)
         if refused is not None:
             raise refused
-        columns = ddl_of(plain(held).schema)
+        columns = ddl_of(shown(held).schema)
         feed = lake.open(feed_of(name), f"{columns}, {place}, `{WEIGHT}` INT, `{BATCH}` BIGINT")
         keys = ddl_of(StructType([field for field in shape if field.name in terms.keys]))
         marks = self._make(terms, marks_of(name), f"{keys}, {place}", (), {})
@@ -148,7 +150,7 @@ class KeyedHome(Home):
 
     def _renew(self) -> None:
         # Rows are read as of a snapshot, with its columns: without a newer one these would be the old ones.
-        self._context.lake.store(self._context.name).commit_empty(MAIN, {"lode.evolved": "true"})
+        self._context.lake.store(self._context.name).commit_empty(MAIN, EVOLVED)
 
 
 def _parts(shape: StructType) -> list[StructField]:

@@ -24,7 +24,7 @@ from lodestream.flows.writing.lettered import Lettered
 from lodestream.flows.writing.making import read
 from lodestream.pipeline.definition import code_of
 from lodestream.sources.table.changes import KeyedChanges
-from lodestream.tables.snapshot import CODE
+from lodestream.tables.notes import CODE
 from lodestream.tables.store import TableStore
 
 

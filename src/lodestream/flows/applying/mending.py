@@ -16,19 +16,19 @@ from pyspark.sql.functions import col, max
 
 from lodestream.contracts.quoting import name as quoted
 from lodestream.failpoints import reach
-from lodestream.names import ORDER, WEIGHT
-from lodestream.tables.feed import applied, feed_of
-from lodestream.tables.hidden import unfiltered
+from lodestream.names import ORDER, WEIGHT, feed_of
+from lodestream.tables.feed import applied
+from lodestream.tables.hidden import shown, unfiltered
 from lodestream.tables.iceberg import IcebergStore
 from lodestream.tables.lake import Lake
-from lodestream.tables.order import is_part, plain, spread
+from lodestream.tables.notes import MENDED
+from lodestream.tables.order import is_part, spread
 from lodestream.tables.publish import Base, Moved
 from lodestream.tables.rewrite import branch_head, rewrite_files
 from lodestream.tables.store import Refused
 
 log = logging.getLogger(__name__)
 _FILE = "_lode_x_file"
-_NOTE = {"lode.mended": "true"}
 
 
 def mend(lake: Lake, store: IcebergStore, base: Base, branch: str, identity: Sequence[str]) -> None:
@@ -45,7 +45,7 @@ def mend(lake: Lake, store: IcebergStore, base: Base, branch: str, identity: Seq
     if files:
         fine = rows.where(col(_FILE).isin(files) & ~lost).drop(_FILE)
         mended = fine.unionByName(_found_again(lake, store, rows.where(lost).drop(_FILE), identity))
-        rewrite_files(lake, store, files, mended, branch, _NOTE, same=True)
+        rewrite_files(lake, store, files, mended, branch, MENDED, same=True)
     try:
         store.fast_forward(branch, branch_head(store, branch), base.place)
     except Refused:
@@ -56,7 +56,7 @@ def mend(lake: Lake, store: IcebergStore, base: Base, branch: str, identity: Seq
 
 def _renewed(store: IcebergStore, branch: str) -> int:
     """A snapshot through which the rows are read with their hidden columns, null where they were left out."""
-    store.commit_empty(branch, _NOTE)
+    store.commit_empty(branch, MENDED)
     return branch_head(store, branch)
 
 
@@ -69,8 +69,9 @@ def _found_again(lake: Lake, store: IcebergStore, rows: DataFrame, identity: Seq
     """The rows with the order key of the last change that gave them."""
     came = _applied_feed(lake, store).where(col(WEIGHT) > 0)
     last = came.groupBy(*map(quoted, identity)).agg(max(col(ORDER)).alias(ORDER))
-    shown = [quoted(one) for one in plain(rows).columns]
-    return spread(plain(rows).join(last, list(identity), "left").select(*shown, ORDER))
+    declared = shown(rows)
+    named = [quoted(one) for one in declared.columns]
+    return spread(declared.join(last, list(identity), "left").select(*named, ORDER))
 
 
 def _applied_feed(lake: Lake, store: IcebergStore) -> DataFrame:

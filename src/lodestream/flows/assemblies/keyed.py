@@ -78,14 +78,18 @@ def _assembled(lake: Lake, table: Table, run: str, agreed: Agreed, kind: _Kind) 
 
 
 def _cdc(table: Table) -> bool:
-    return table.decode is not None and table.decode.notices
+    return _notice(table) is not None
+
+
+def _notice(table: Table) -> str | None:
+    return table.decode.notice if table.decode is not None else None
 
 
 def _judge(terms: Terms) -> Judge:
     table = terms.table
     return KeyedJudge(
         table.name, terms.contract, table.filters, table.expectations, terms.arrival, terms.keys,
-        table.sequence_by, table.delete_when,
+        table.sequence_by, table.delete_when, _notice(table),
     )  # fmt: skip
 
 

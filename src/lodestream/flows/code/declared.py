@@ -18,8 +18,8 @@ from lodestream.pipeline import Table
 from lodestream.sources.coordinates import arrival_in
 from lodestream.sources.source import Source
 from lodestream.tables.evolving import spelt
+from lodestream.tables.hidden import shown
 from lodestream.tables.lake import Lake
-from lodestream.tables.order import plain
 
 Decoder = Callable[[DataFrame], DataFrame]
 
@@ -120,6 +120,6 @@ class DeclaredRows:
         return Contract(self.table.short, "0", tuple(Field(one.name, spelt(one.dataType)) for one in fields))
 
     def _empty(self) -> dict[str, DataFrame]:
-        frames = {name: plain(self.lake.whole(name)).limit(0) for name in self.inputs.names}
+        frames = {name: shown(self.lake.whole(name)).limit(0) for name in self.inputs.names}
         frames[self.driving] = self.carried(frames[self.driving])
         return frames

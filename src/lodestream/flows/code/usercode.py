@@ -11,8 +11,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from sqlglot import exp
 
-from lodestream.contracts.check import OURS, reserved
 from lodestream.errors import UserCodeError
+from lodestream.names import RESERVED, reserved
 from lodestream.pipeline import Table
 from lodestream.pipeline.gold.edits import Edit, edited, reading, table_span
 from lodestream.pipeline.gold.parsing import UnreadableError, parse, span
@@ -54,7 +54,9 @@ def refuse_own_names(table: Table, rows: DataFrame) -> None:
     ours = [name for name in rows.columns if reserved(name)] if table.tier == "gold" else []
     if ours:
         raise UserCodeError(
-            f"{table.name}: {_where(table)} returns a column {', '.join(ours)}", why=OURS, fix="give it another name"
+            f"{table.name}: {_where(table)} returns a column {', '.join(ours)}",
+            why=RESERVED,
+            fix="give it another name",
         )
 
 

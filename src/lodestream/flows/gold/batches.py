@@ -13,19 +13,14 @@ from lodestream.flows.batch import Batch
 from lodestream.names import STATE_COLUMN
 from lodestream.pipeline.gold.pieces import quoted
 from lodestream.tables.lake import Lake
+from lodestream.tables.notes import DEFINITION, PARTS, REFUSED, TRIED
 from lodestream.tables.replace import replace_rows
 from lodestream.tables.reshape import overwrite_reshaped
-from lodestream.tables.snapshot import PARTS, Snapshot
+from lodestream.tables.snapshot import Snapshot
 from lodestream.tables.store import TableStore
 
 if TYPE_CHECKING:
     from lodestream.flows.gold.table import GoldTable
-
-DEFINITION = "definition"
-# The definition of a plan that Spark has refused: it is not tried again at each start.
-REFUSED = "refused"
-# Whether Spark had tried the plan when the batch was made: a first build needs no trial.
-TRIED = "tried"
 
 
 class GoldBatch(Batch):

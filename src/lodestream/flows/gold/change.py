@@ -14,7 +14,7 @@ from lodestream.flows.gold.fold import folded, nested
 from lodestream.flows.gold.views import Inputs, Keys
 from lodestream.names import WEIGHT
 from lodestream.pipeline.gold.pieces import quoted
-from lodestream.pipeline.gold.plan import BOTH, DELTA, FOLDED, GOLD, STATE, GoldPlan, feed_view
+from lodestream.pipeline.gold.plan import BOTH, DELTA, FOLDED, GOLD, STORED, GoldPlan, feed_view
 from lodestream.tables.aside import set_aside
 
 if TYPE_CHECKING:
@@ -61,5 +61,5 @@ def _met(gold: GoldTable, plan: GoldPlan, delta: DataFrame, span: Span) -> Batch
     (stored if only is None else stored.where(only)).createOrReplaceTempView(GOLD)
     same = " AND ".join(f"_lode_s.{quoted(name)} <=> {DELTA}.{quoted(name)}" for name in names)
     met = f"SELECT _lode_s.* FROM ({plan.unpack_sql}) AS _lode_s LEFT SEMI JOIN {DELTA} ON {same}"
-    steps = ((STATE, met), (BOTH, plan.both_sql), (FOLDED, plan.fold_sql))
+    steps = ((STORED, met), (BOTH, plan.both_sql), (FOLDED, plan.fold_sql))
     return ReplaceBatch(gold, plan.stored_keys, keys.rows, spark.sql(nested(steps, plan.store_sql)), span.rows)

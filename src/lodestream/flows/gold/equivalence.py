@@ -20,7 +20,7 @@ from pyspark.sql.types import IntegerType, StructField, StructType
 from lodestream.flows.gold.fold import nested
 from lodestream.flows.gold.specimens import Specimens, rows_as_frame
 from lodestream.flows.tuning import SMALL_BATCHES
-from lodestream.names import STATE_COLUMN, WEIGHT
+from lodestream.names import WEIGHT
 from lodestream.pipeline.gold.pieces import quoted
 from lodestream.pipeline.gold.plan import (
     BOTH,
@@ -28,11 +28,12 @@ from lodestream.pipeline.gold.plan import (
     FOLDED,
     GOLD,
     KEYS,
-    STATE,
+    STORED,
     GoldPlan,
     feed_view,
     now_view,
 )
+from lodestream.tables.hidden import shown
 from lodestream.tables.stored import as_stored, in_stored_types
 
 # What is tried, in this order, until rows pass through the query: values of the query itself, with and without numbers
@@ -171,7 +172,7 @@ class _World:
         lookups = [name for name in self._changed if name in plan.on_lookup_change]
         if plan.strategy == "affected" or lookups:
             return self._shown(self._replaced())
-        steps = ((STATE, plan.unpack_sql), (DELTA, plan.delta_sql), (BOTH, plan.both_sql), (FOLDED, plan.fold_sql))
+        steps = ((STORED, plan.unpack_sql), (DELTA, plan.delta_sql), (BOTH, plan.both_sql), (FOLDED, plan.fold_sql))
         return self._shown(spark.sql(nested(steps, plan.store_sql)))
 
     def _replaced(self) -> DataFrame:
@@ -183,7 +184,7 @@ class _World:
 
     def _shown(self, stored: DataFrame) -> DataFrame:
         if self._plan.state_home != "table":
-            return stored.drop(STATE_COLUMN)
+            return shown(stored)
         stored.createOrReplaceTempView(GOLD)
         return self._spark.sql(f"WITH {FOLDED} AS ({self._plan.unpack_sql}) {self._plan.present_sql}")
 

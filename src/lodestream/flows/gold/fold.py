@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from lodestream.flows.batch import Span
 from lodestream.flows.tuning import SMALL
-from lodestream.pipeline.gold.plan import BOTH, DELTA, FOLDED, GOLD, STATE, GoldPlan, feed_view, now_view
+from lodestream.pipeline.gold.plan import BOTH, DELTA, FOLDED, GOLD, STORED, GoldPlan, feed_view, now_view
 from lodestream.sources.table import TableInput
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def folded(gold: GoldTable, plan: GoldPlan, span: Span) -> DataFrame:
     groups = span.rows + gold.stored_rows
     steps = (
         (GOLD, f"SELECT {_narrow(groups)} * FROM {gold.lake.identifier(gold.name)} VERSION AS OF {gold.head.id}"),
-        (STATE, plan.unpack_sql),
+        (STORED, plan.unpack_sql),
         (DELTA, _delta(plan, gold.tables, span)),
         (BOTH, f"SELECT {_narrow(groups)} * FROM ({plan.both_sql})"),
         (FOLDED, plan.fold_sql),

@@ -7,12 +7,12 @@ from dataclasses import replace
 from lodestream.errors import LodeError
 from lodestream.flows.agreement import Agreement
 from lodestream.flows.batch import Outcome, Span
-from lodestream.flows.gold.batches import DEFINITION
 from lodestream.flows.gold.refusals import refuses_a_value
 from lodestream.flows.gold.table import GoldTable
 from lodestream.flows.intake import SourceIntake
 from lodestream.flows.parts import Intake, Positions, Publish
 from lodestream.observe import VerifyRebuilt
+from lodestream.tables.notes import DEFINITION
 from lodestream.tables.publish import Base
 
 _NO_CAP = 2**62

@@ -13,7 +13,7 @@ from lodestream.contracts import Contract, Violation
 from lodestream.contracts.violations import Violation as Condition
 from lodestream.contracts.violations import taken
 from lodestream.errors import ContractViolation, DeclarationError
-from lodestream.names import STATE_COLUMN
+from lodestream.names import in_files_only
 from lodestream.pipeline import Table
 from lodestream.pipeline.gold.plan import GoldPlan
 from lodestream.tables.lake import Lake
@@ -52,7 +52,7 @@ class Promises:
         """Raise when the query gives other columns or types than the contract states."""
         if self._contract is None:
             return
-        made = {field.name: field.dataType.simpleString() for field in schema if field.name != STATE_COLUMN}
+        made = {field.name: field.dataType.simpleString() for field in schema if not in_files_only(field.name)}
         asked = {field.name: _plain(field.type) for field in self._contract}
         wrong = [f"{name} is missing" for name in asked if name not in made]
         wrong += [f"{name} is not in the contract" for name in made if name not in asked]

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lodestream.flows.batch import Batch, Span
 from lodestream.flows.code.usercode import transform
-from lodestream.flows.gold.batches import DEFINITION, OverwriteBatch
+from lodestream.flows.gold.batches import OverwriteBatch
 from lodestream.flows.gold.refusals import refuse_types
 from lodestream.flows.gold.state import StateBatch
 from lodestream.flows.gold.views import Inputs
@@ -18,6 +18,7 @@ from lodestream.pipeline.definition import made_by
 from lodestream.pipeline.gold.definition import deciding, fingerprint
 from lodestream.pipeline.gold.definition import definition as query_definition
 from lodestream.pipeline.gold.plan import GoldPlan, InputInfo, now_view
+from lodestream.tables.notes import DEFINITION
 
 if TYPE_CHECKING:
     from lodestream.flows.gold.table import GoldTable

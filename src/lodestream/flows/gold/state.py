@@ -17,23 +17,22 @@ from lodestream.flows.batch import Span
 from lodestream.flows.columns.shape import ddl_of
 from lodestream.flows.gold.batches import GoldBatch, write_all
 from lodestream.flows.gold.fold import nested
-from lodestream.names import STATES
-from lodestream.pipeline.gold.plan import BOTH, DELTA, FOLDED, GOLD, STATE, GoldPlan
+from lodestream.names import state_of
+from lodestream.pipeline.gold.plan import BOTH, DELTA, FOLDED, GOLD, STORED, GoldPlan
 from lodestream.tables.lake import Lake
+from lodestream.tables.notes import MADE_FROM
 from lodestream.tables.publish import Writer, until_published
 from lodestream.tables.snapshot import Stamp
 
 if TYPE_CHECKING:
     from lodestream.flows.gold.table import GoldTable
 
-MADE_FROM = "state"
-
 
 class StateTable:
     """The groups of one Gold table, hidden ones included."""
 
     def __init__(self, lake: Lake, table: str, run: str) -> None:
-        self.name = table + STATES
+        self.name = state_of(table)
         self._lake = lake
         self._run = run
         self._writer: Writer | None = None
@@ -98,5 +97,5 @@ def show_state(gold: GoldTable, plan: GoldPlan, state: DataFrame) -> DataFrame:
 def changed_state(gold: GoldTable, plan: GoldPlan, state: DataFrame) -> DataFrame:
     """The stored groups plus the delta; the feed and lookup views are there already."""
     state.createOrReplaceTempView(GOLD)
-    steps = ((STATE, plan.unpack_sql), (DELTA, plan.delta_sql), (BOTH, plan.both_sql), (FOLDED, plan.fold_sql))
+    steps = ((STORED, plan.unpack_sql), (DELTA, plan.delta_sql), (BOTH, plan.both_sql), (FOLDED, plan.fold_sql))
     return gold.lake.spark.sql(nested(steps, plan.store_sql))

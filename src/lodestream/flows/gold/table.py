@@ -14,7 +14,6 @@ from lodestream.contracts import Contract
 from lodestream.errors import CatalogUnavailable, DeclarationError, NotOurTable
 from lodestream.flows.batch import Span
 from lodestream.flows.context import Context
-from lodestream.flows.gold.batches import DEFINITION, REFUSED, TRIED
 from lodestream.flows.gold.equivalence import judge
 from lodestream.flows.gold.function import declared_keys
 from lodestream.flows.gold.kept_types import stored_shape, unkept
@@ -34,6 +33,7 @@ from lodestream.sources.source import Position
 from lodestream.sources.table import TableInput, WholeTable
 from lodestream.tables.hidden import unfiltered
 from lodestream.tables.iceberg import IcebergStore
+from lodestream.tables.notes import DEFINITION, REFUSED, TRIED
 from lodestream.tables.positions import last_stamp
 from lodestream.tables.snapshot import Snapshot
 from lodestream.tables.swap import Swapper

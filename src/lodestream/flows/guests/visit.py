@@ -17,7 +17,7 @@ from lodestream.flows.letters.table import DeadLetters
 from lodestream.flows.parts import Home
 from lodestream.flows.writing.feed_rows import FeedBatch
 from lodestream.flows.writing.judged import JudgedBatch
-from lodestream.names import DEAD
+from lodestream.names import dead_of
 from lodestream.tables.publish import Writer
 
 
@@ -51,7 +51,7 @@ class Visited:
     def has_letters(self) -> bool:
         """Whether the table has refused a row yet."""
         lake = self.context.lake
-        return lake.exists(self.name) and lake.exists(self.name + DEAD)
+        return lake.exists(self.name) and lake.exists(dead_of(self.name))
 
 
 class Visit:

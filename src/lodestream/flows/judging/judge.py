@@ -9,13 +9,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import col, concat, expr, lit, when
 
 from lodestream.contracts import Contract, Violation, quoting
-from lodestream.contracts.check import reserved
 from lodestream.contracts.conform import Conformed, conform, over_value
 from lodestream.contracts.masking import MaskingKey, masked
 from lodestream.contracts.violations import hidden
 from lodestream.errors import DeclarationError
 from lodestream.flows.judging.listed import Said, listed, no_list
-from lodestream.names import CARRIED, FILTERED, REASONS, WARNED
+from lodestream.names import CARRIED, FILTERED, REASONS, WARNED, reserved
 from lodestream.pipeline import Expectation, Filter
 
 _UNFIT, _VALUE = "_lode_x_unfit", "_lode_x_value"

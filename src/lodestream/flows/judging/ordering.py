@@ -19,17 +19,17 @@ from pyspark.sql.functions import (
 )
 from pyspark.sql.types import StructType
 
+from lodestream.contracts.expressions import columns_in
 from lodestream.contracts.quoting import name as quoted
 from lodestream.errors import DeclarationError
 from lodestream.flows.judging.judge import Judge
 from lodestream.flows.judging.listed import any_of, listed, nothing
 from lodestream.names import CARRIED, FILTERED, PLACE, REASONS
+from lodestream.pipeline.decoders import TOMBSTONE, TRUNCATE
 from lodestream.sources.coordinates import located_by
 from lodestream.tables.order import GONE
 
-# What Debezium sends beside rows, and what is counted of it: a tombstone repeats the delete before it.
-_OPERATION, _NOTICE = "__op", "_lode_x_notice"
-TOMBSTONE, TRUNCATE = "tombstone", "truncate"
+_NOTICE = "_lode_x_notice"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +37,16 @@ class KeyedJudge(Judge):
     """Adds `_place` to judged rows.
 
     A delete needs its key and its place, and nothing else of the contract: the event often has no more than that.
+    `notice` is what the decoder of the table declares of messages that bring no row; without it every row is one.
     """
 
     sequence: tuple[str, ...] = ()
     delete_when: str | None = None
+    notice: str | None = None
 
     def conformed(self, rows: DataFrame) -> DataFrame:
         self._check_columns(rows)
-        notice = _notice_of(rows)
+        notice = self._notice_of(rows)
         gone = expr(f"coalesce(({self.delete_when}\n), false)") if self.delete_when else lit(False)
         gone = gone | notice.eqNullSafe(lit(TRUNCATE))
         # The function's columns are gone once the rows are conformed, so the place rides along in the raw row.
@@ -55,6 +57,13 @@ class KeyedJudge(Judge):
         filtered = coalesce(noticed, when(~deletes(), col(FILTERED)))
         judged = judged.withColumn(REASONS, self._reasons(noticed)).withColumn(FILTERED, filtered)
         return judged.withColumn(CARRIED, col(CARRIED).dropFields(PLACE, _NOTICE))
+
+    def _notice_of(self, rows: DataFrame) -> Column:
+        """What a message of a change feed is when it is no row of the table, else null."""
+        given = {one.lower() for one in rows.columns}
+        if self.notice is None or not columns_in(self.notice) <= given:
+            return lit(None).cast("string")
+        return expr(self.notice)
 
     def _reasons(self, noticed: Column) -> Column:
         keyless = [(col(quoted(key)).isNull(), lit(f"{key} is null")) for key in self.keys]
@@ -80,13 +89,6 @@ class KeyedJudge(Judge):
 
 def deletes() -> Column:
     return col(f"{PLACE}.{GONE}")
-
-
-def _notice_of(rows: DataFrame) -> Column:
-    """What a message of a change feed is when it is no row of the table, else null."""
-    if _OPERATION not in rows.columns:
-        return lit(None).cast("string")
-    return when(col(_OPERATION) == TOMBSTONE, TOMBSTONE).when(col(_OPERATION) == "t", TRUNCATE)
 
 
 def place_of(rows: DataFrame, sequence: Sequence[str], gone: Column) -> Column:

@@ -17,8 +17,8 @@ from pyspark.sql.functions import broadcast, col, count, count_if, lit, max_by, 
 from pyspark.sql.functions import max as highest
 
 from lodestream.contracts.quoting import name as quoted
-from lodestream.flows.judging.ordering import TRUNCATE
 from lodestream.names import FILTERED, ORDER, PLACE, REASONS, WEIGHT
+from lodestream.pipeline.decoders import TRUNCATE
 
 _HERE = "_lode_x_here"
 

@@ -7,14 +7,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol
 
+from lodestream.tables.notes import ATTEMPT, BASE
 from lodestream.tables.snapshot import Snapshot, Stamp
 
-# In the batch's own snapshot: the attempt whose letters belong to it, and up to where all letters are decided.
-OWN = "dead"
-SETTLED = "dead-settled"
-# In a dead-letter snapshot: the name of the attempt, and the place of the table's `main` that it was built on.
-ATTEMPT = "attempt"
-BASE = "base"
 # In a letter: how many rows of the same event entered the table with its batch; null when keys tell rows apart, and in
 # letters from before there was such a column.
 BESIDE = "beside"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import array, col, current_timestamp, expr, lit
 
-from lodestream.flows.letters.attempts import ATTEMPT, BESIDE
+from lodestream.flows.letters.attempts import BESIDE
 from lodestream.flows.letters.envelope import COORDINATES, SOURCE_PLACE, enclosed
 from lodestream.names import CARRIED, REASONS
+from lodestream.tables.notes import ATTEMPT
 from lodestream.tables.snapshot import Stamp
 
 DDL = (

@@ -14,11 +14,12 @@ from pyspark.sql.functions import col
 
 from lodestream.errors import CatalogUnavailable, LodeError
 from lodestream.failpoints import reach
-from lodestream.flows.letters.attempts import ATTEMPT, BASE, BESIDE, OWN, SETTLED, Verdict, judge_letters
+from lodestream.flows.letters.attempts import BESIDE, Verdict, judge_letters
 from lodestream.flows.letters.rows import DDL, decided, refused
-from lodestream.names import DEAD
+from lodestream.names import dead_of
 from lodestream.tables.jvm import catalog_errors
 from lodestream.tables.lake import Lake
+from lodestream.tables.notes import ATTEMPT, BASE, OWN, SETTLED
 from lodestream.tables.publish import Writer, until_published
 from lodestream.tables.snapshot import Stamp
 from lodestream.tables.store import TableStore
@@ -43,7 +44,7 @@ class DeadLetters:
     """
 
     def __init__(self, lake: Lake, table: str, run: str, *, guest: bool = False) -> None:
-        self.name = table + DEAD
+        self.name = dead_of(table)
         self._guest = guest
         self._lake = lake
         self._table = table

@@ -22,7 +22,7 @@ from lodestream.flows.writing.home import SilverHome
 from lodestream.flows.writing.judged import JudgedBatch
 from lodestream.flows.writing.lettered import Lettered
 from lodestream.pipeline.definition import code_of
-from lodestream.tables.snapshot import CODE
+from lodestream.tables.notes import CODE
 
 
 class SilverMaking(Making):

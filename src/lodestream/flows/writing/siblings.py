@@ -9,10 +9,9 @@ from lodestream.flows.directory.directory import Addresses
 from lodestream.flows.directory.feed_watch import FeedWatch
 from lodestream.flows.directory.keeper import DirectoryKeeper
 from lodestream.flows.judging.terms import Terms
-from lodestream.names import IS_CURRENT, VALID_FROM, VALID_TO
-from lodestream.tables.feed import feed_of, marks_of
+from lodestream.names import IS_CURRENT, VALID_FROM, VALID_TO, feed_of, marks_of
+from lodestream.tables.hidden import shown
 from lodestream.tables.lake import Lake
-from lodestream.tables.order import plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +36,7 @@ class Siblings:
             terms.name,
             tuple(terms.keys),
             tuple(identity),
-            tuple(plain(held).columns),
+            tuple(shown(held).columns),
             FeedWatch.over(identity[0], terms.table.partition_by, held.schema),
             terms.directory,
             # Most batches then read none of the marks, however many there are.

@@ -14,7 +14,7 @@ from lodestream.pipeline.gold.kinds import Kinds
 from lodestream.pipeline.gold.measures import Measures
 from lodestream.pipeline.gold.names import Names
 from lodestream.pipeline.gold.pieces import Piece, quoted
-from lodestream.pipeline.gold.plan import BOTH, DELTA, FOLDED, GOLD, NEGATIVE, STATE, NotProvableError, StateColumn
+from lodestream.pipeline.gold.plan import BOTH, DELTA, FOLDED, GOLD, NEGATIVE, STORED, NotProvableError, StateColumn
 from lodestream.pipeline.gold.query import Query
 from lodestream.pipeline.gold.scopes import Item, Scope
 from lodestream.pipeline.gold.stream import Stream, refuse_neighbours, the_stream
@@ -150,7 +150,7 @@ def _rows_sql(groups: Groups, *, feed: bool, scans: Mapping[int, str] | None) ->
 def both_sql(groups: Groups) -> str:
     """The stored groups and the delta's."""
     columns = ", ".join([name for name, _ in groups.keys] + [state.name for state in groups.measures.states])
-    return f"SELECT {columns} FROM {STATE} UNION ALL SELECT {columns} FROM {DELTA}"
+    return f"SELECT {columns} FROM {STORED} UNION ALL SELECT {columns} FROM {DELTA}"
 
 
 def fold_sql(groups: Groups) -> str:

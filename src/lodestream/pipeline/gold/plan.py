@@ -6,7 +6,7 @@ The SQL pieces read temporary views, never tables, so that the executor decides 
 `now_view(x)`      input x as it is after this batch
 `feed_view(x)`     the changes of input x in this batch: its columns and `_weight` (+1 or -1)
 `_lode_gold`       the Gold table as stored, or its sibling `<table>__state` when `state_home` is "table"
-`_lode_state`      the state columns of the stored groups (`unpack_sql`)
+`_lode_stored`     the state columns of the stored groups (`unpack_sql`)
 `_lode_delta`      the result of `delta_sql`
 `_lode_both`       stored and new side by side (`both_sql`), in as few partitions as the executor likes
 `_lode_folded`     the result of `fold_sql`
@@ -24,7 +24,7 @@ Strategy = Literal["delta", "affected", "full"]
 OnChange = Literal["affected", "full"]
 
 GOLD = "_lode_gold"
-STATE = "_lode_state"
+STORED = "_lode_stored"
 DELTA = "_lode_delta"
 BOTH = "_lode_both"
 FOLDED = "_lode_folded"
@@ -98,7 +98,7 @@ class GoldPlan:
     notes: tuple[str, ...] = ()
 
     def state_ddl(self) -> str | None:
-        """The type of the hidden column `_lode`, or None when nothing is hidden or a type is unknown."""
+        """The type of the hidden column `_lode_state`, or None when nothing is hidden or a type is unknown."""
         if not self.state_columns or any(column.type is None for column in self.state_columns):
             return None
         fields = ", ".join(f"{column.name}: {column.type}" for column in self.state_columns)

@@ -11,7 +11,7 @@ from sqlglot import exp
 from lodestream.names import WEIGHT
 from lodestream.pipeline.gold.functions import called_in
 from lodestream.pipeline.gold.pieces import quoted
-from lodestream.pipeline.gold.plan import BOTH, DELTA, NEGATIVE, STATE, NotProvableError
+from lodestream.pipeline.gold.plan import BOTH, DELTA, NEGATIVE, STORED, NotProvableError
 from lodestream.pipeline.gold.query import Query
 from lodestream.pipeline.gold.stream import Stream, refuse_neighbours, the_stream
 from lodestream.pipeline.gold.weighted import selecting, weight_of
@@ -62,7 +62,7 @@ def rows_delta_sql(rows: Rows) -> str:
 def rows_both_sql(rows: Rows) -> str:
     """The stored rows, each once, and the changed ones with their weight."""
     columns = ", ".join(quoted(name) for name in rows.query.columns)
-    return f"SELECT {columns}, 1 AS {WEIGHT} FROM {STATE} UNION ALL SELECT {columns}, {WEIGHT} FROM {DELTA}"
+    return f"SELECT {columns}, 1 AS {WEIGHT} FROM {STORED} UNION ALL SELECT {columns}, {WEIGHT} FROM {DELTA}"
 
 
 def rows_fold_sql(columns: Sequence[str], kinds: Mapping[str, str] | None = None) -> str:

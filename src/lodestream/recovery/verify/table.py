@@ -12,7 +12,6 @@ from pyspark.sql.functions import col, rand
 from lodestream.contracts import quoting
 from lodestream.errors import LodeError, NotOurTable
 from lodestream.flows.code.usercode import transform
-from lodestream.flows.gold.batches import DEFINITION
 from lodestream.flows.gold.table import GoldTable
 from lodestream.flows.tuning import Tuning
 from lodestream.names import STATE_COLUMN
@@ -31,6 +30,8 @@ from lodestream.recovery.verify.result import (
 )
 from lodestream.sources.source import Position
 from lodestream.sources.table import TableInput
+from lodestream.tables.hidden import shown
+from lodestream.tables.notes import DEFINITION
 from lodestream.tables.positions import last_stamp
 from lodestream.tables.snapshot import Snapshot, Stamp
 from lodestream.tables.stored import as_stored
@@ -137,7 +138,7 @@ class _Verify:
         return frames
 
     def _compare_rows(self, head: _Head, inputs: Mapping[str, DataFrame]) -> Differences:
-        stored = self.lake.whole(self.gold.name, head.snapshot.id).drop(STATE_COLUMN)
+        stored = shown(self.lake.whole(self.gold.name, head.snapshot.id))
         fresh = self._recomputed(inputs)
         reason = unrepeatable(fresh, self.gold.table.sql)
         if reason is not None:

@@ -9,12 +9,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql.functions import col
 
 from lodestream.errors import SourceRewritten
-from lodestream.names import BATCH, ORDER, WEIGHT
+from lodestream.names import BATCH, ORDER, WEIGHT, feed_of
 from lodestream.sources.source import Position
 from lodestream.sources.table.inputs import AppendedRows, TableInput, WholeTable
-from lodestream.tables.feed import applied, feed_of, state_at
+from lodestream.tables.feed import applied, state_at
+from lodestream.tables.hidden import shown
 from lodestream.tables.lake import Lake
-from lodestream.tables.order import plain
 from lodestream.tables.snapshot import Snapshot
 
 
@@ -67,8 +67,8 @@ class KeyedChanges(TableInput):
 
     def now(self, to: Position) -> DataFrame:
         if to["snapshot"] is None:
-            return plain(self._lake.whole(self.name)).limit(0)
-        return plain(self._lake.whole(self.name, self._state(to).id))
+            return shown(self._lake.whole(self.name)).limit(0)
+        return shown(self._lake.whole(self.name, self._state(to).id))
 
     def identities(self, to: Position) -> dict[str, int]:
         return self._loaded().field_ids(None)
@@ -97,4 +97,4 @@ class KeyedWhole(WholeTable):
     """All rows of a keyed table, as a lookup sees them."""
 
     def read(self, since: Position, to: Position) -> DataFrame:
-        return plain(super().read(since, to))
+        return shown(super().read(since, to))

@@ -11,10 +11,11 @@ from pyspark.sql.functions import array_repeat, col, explode, lit, signum
 from pyspark.sql.functions import sum as total
 
 from lodestream.errors import SourceRecreated, SourceRewritten, TableGone
-from lodestream.names import STATE_COLUMN, WEIGHT
+from lodestream.names import WEIGHT
 from lodestream.pipeline.gold.pieces import quoted
 from lodestream.sources.source import Position, Source
 from lodestream.tables.distinct import counted
+from lodestream.tables.hidden import shown
 from lodestream.tables.iceberg import IcebergStore
 from lodestream.tables.lake import Lake
 from lodestream.tables.live_rows import live_rows
@@ -61,7 +62,7 @@ class TableInput(Source):
 
     def now(self, to: Position) -> DataFrame:
         """The rows as of a position, as a query sees them: without the hidden state of a Gold table."""
-        return self._lake.whole(self.name, to["snapshot"]).drop(STATE_COLUMN)
+        return shown(self._lake.whole(self.name, to["snapshot"]))
 
     def shape(self, to: Position) -> object:
         """Changes whenever the columns that `now` gives may have changed."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lodestream.errors import DeclarationError
-from lodestream.pipeline.decoders import DecoderDeclaration
+from lodestream.pipeline.decoders import TOMBSTONE, TRUNCATE, DecoderDeclaration
 from lodestream.sources.codecs.json import Json
 from lodestream.sources.codecs.kinds import register_codec
 
@@ -23,7 +23,7 @@ class Debezium(DecoderDeclaration):
 
     of: DecoderDeclaration = field(default_factory=Json)
     format = "debezium"
-    notices = True
+    notice = f"CASE __op WHEN 'tombstone' THEN '{TOMBSTONE}' WHEN 't' THEN '{TRUNCATE}' END"
     # A delete often brings no more than its key.
     bare = "__op IN ('d', 't', 'm', 'tombstone')"
     takes_json = True
