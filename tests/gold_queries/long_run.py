@@ -11,6 +11,7 @@ import os
 import random
 import re
 import sys
+import threading
 import time
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
@@ -29,6 +30,7 @@ SHRINK = float(os.environ.get("LODE_SHRINK", "8"))  # seconds a failure
 AT_ONCE = 250
 DIED = "the oracle died"
 STATUSES = ("same", "skipped", "different", "broken", "refused", "crashed", DIED)
+_own = threading.local()
 Part = tuple[Counter[str], dict[str, str]]
 
 
@@ -48,12 +50,13 @@ def part(first: int, count: int) -> Part:
 
 
 def apart(first: int, count: int) -> Part:
-    """A part in a process of its own: a query on which the oracle dies, as DuckDB does now and then, ends it alone."""
-    with ProcessPoolExecutor(1) as process:
-        try:
-            return process.submit(part, first, count).result()
-        except BrokenProcessPool:
-            pass
+    """A part in this thread's own process: a query of which DuckDB dies, as it does at times, ends that one alone."""
+    process = getattr(_own, "process", None) or ProcessPoolExecutor(1)
+    _own.process = process
+    try:
+        return process.submit(part, first, count).result()
+    except BrokenProcessPool:
+        _own.process = None
     if count == 1:
         return Counter({DIED: 1}), {f"{DIED} {first}": f"DuckDB died of query {first}:\n{case_of(SEED, first).sql}"}
     went, failures = apart(first, count // 2)
