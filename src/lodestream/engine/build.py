@@ -24,7 +24,7 @@ from lodestream.flows.assemblies.pulled import pulled_flow
 from lodestream.flows.assemblies.reference import reference_flow
 from lodestream.flows.assemblies.silver import silver_table
 from lodestream.flows.assemblies.silver_table import SilverTable
-from lodestream.flows.code.declared import DeclaredInputs, Decoder
+from lodestream.flows.code.declared import DeclaredInputs
 from lodestream.flows.flow import Flow
 from lodestream.flows.gold.table import GoldInput
 from lodestream.flows.promise import Promise
@@ -36,7 +36,8 @@ from lodestream.planning.plan import append_only
 from lodestream.planning.project import Project, contract_of
 from lodestream.planning.reader_promises import refusal
 from lodestream.planning.unfit import unfit
-from lodestream.sources.codecs import codec_for, decode_frame
+from lodestream.sources.codecs import codec_for
+from lodestream.sources.codecs.frame import Decoder
 from lodestream.sources.codecs.required import Required
 from lodestream.sources.kinds import Opening, kind_of
 from lodestream.sources.reference.file import ReferenceFile
@@ -127,16 +128,17 @@ class Builder:
         inputs = graph.inputs(table.name)
         sources = {name: self._table_input(lake, name, whole=name in lookups) for name in inputs}
         leading = leader(graph, table)
-        if leading:
+        follows = KeyedChanges(lake, leading) if leading else None
+        if leading and follows:
             table = replace(table, keys=row_keys(graph, table.name))
+            sources[leading] = follows
         declared = DeclaredInputs(
             tuple(sources.values()), tuple(inputs), frozenset(lookups), frozenset(graph.corrections(table.name))
         )
         agreed = Agreed(declared, contract_of(table), self._decoder(table), self._promise(table), self._edits(table))
         if not keyed(graph, table.name):
             return silver_table(lake, table, self._run, agreed)
-        if leading:
-            follows = next(one for one in sources.values() if isinstance(one, KeyedChanges))
+        if follows:
             return derived_table(lake, table, self._run, agreed, follows)
         made = history_table if table.history else keyed_table
         return made(lake, table, self._run, agreed)
@@ -170,7 +172,7 @@ class Builder:
         folder = Path(table.location.file).parent
         codec = codec_for(table.decode, contract.fields if contract else None, root=folder)
         required = Required.of(table.decode, folder, table.delete_when)
-        return partial(decode_frame, codec=codec, required=required)
+        return Decoder(codec, required)
 
     def _gold(self, lake: Lake, table: Table) -> KeptGold:
         self._enforceable(table)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from lodestream.contracts import Contract
-from lodestream.flows.code.declared import Decoder
 from lodestream.flows.promise import Promise
 from lodestream.pipeline import Table
+from lodestream.sources.codecs.frame import Decoder
 
 _State = tuple[tuple[int, int, int] | None, ...]
 

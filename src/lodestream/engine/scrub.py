@@ -176,7 +176,7 @@ class Scrubber:
             raise Interrupted
 
     def _settle(self, name: str, outcome: Verification | Exception) -> None:
-        answered = isinstance(outcome, Verification) and outcome.status != UNVERIFIABLE
+        answered = not isinstance(outcome, Exception) and outcome.status != UNVERIFIABLE
         if self._interrupted.is_set() and not answered:
             self._tries[name] += 1
             self._schedule.pause(name)

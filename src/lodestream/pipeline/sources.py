@@ -48,6 +48,8 @@ class SourceDeclaration(ABC):
     coordinates: ClassVar[Coordinates | None] = None
     # Whether a row is the bytes of an event in `value`, which Silver decodes.
     raw: ClassVar[bool] = True
+    # Whether it is a service: a test that is given no events for it does not connect to it.
+    remote: ClassVar[bool] = False
 
     @abstractmethod
     def describe(self) -> str:

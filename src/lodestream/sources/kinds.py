@@ -5,16 +5,16 @@ Nobody else names a kind: whoever has a declaration asks here what goes with it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from lodestream.config import Config
 from lodestream.errors import DeclarationError
 from lodestream.pipeline.sources import Coordinates, SourceDeclaration
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from lodestream.sources.source import PulledSource, Source
     from lodestream.tables.lake import Lake
@@ -52,17 +52,40 @@ class Waiting:
 Backlog = Callable[[Mapping[str, Any]], Waiting | None]
 
 
+class GivenEvent(Protocol):
+    """An event that a test gives: in bytes, as the source would hold it. `micros` is when it came, since 1970."""
+
+    @property
+    def payload(self) -> bytes | None: ...
+    @property
+    def key_bytes(self) -> bytes | None: ...
+    @property
+    def header_bytes(self) -> Mapping[str, bytes | None]: ...
+    @property
+    def micros(self) -> int: ...
+    @property
+    def topic(self) -> str | None: ...
+    @property
+    def partition(self) -> int: ...
+
+
+# Given events, each with its number, as rows that the source would give.
+StandIn = Callable[[Any, "SparkSession", Sequence[tuple[int, GivenEvent]]], "DataFrame"]
+
+
 @dataclass(frozen=True, slots=True)
 class SourceKind:
     """`open` gives a source that is read from one position to another, `pull` one that plans its batches itself.
 
     `backlog` is asked by `lode status`, in a thread and without a JVM: None says that the source does not answer.
+    `stand_in` makes rows of what a test gives; without one a test gives rows with the source's own columns.
     """
 
     declaration: type[SourceDeclaration]
     open: Callable[[Any, Opening], Source] | None = None
     pull: Callable[[Any, Opening], PulledSource] | None = None
     backlog: Callable[[Any, Config], Backlog | None] | None = None
+    stand_in: StandIn | None = None
 
 
 _kinds: dict[type[SourceDeclaration], SourceKind] = {}
@@ -74,8 +97,9 @@ def register_source(
     open: Callable[[D, Opening], Source] | None = None,
     pull: Callable[[D, Opening], PulledSource] | None = None,
     backlog: Callable[[D, Config], Backlog | None] | None = None,
+    stand_in: Callable[[D, SparkSession, Sequence[tuple[int, GivenEvent]]], DataFrame] | None = None,
 ) -> None:
-    """Say how sources that are declared so are read: by `open` or by `pull`. `backlog` may be left out."""
+    """Say how sources that are declared so are read: by `open` or by `pull`. The others may be left out."""
     if (open is None) == (pull is None):
         raise DeclarationError(f"{declaration.__name__} is read by `open` or by `pull`", fix="give one of the two")
     if open is not None and declaration.ddl is None:
@@ -84,7 +108,7 @@ def register_source(
             why="its table is made before the first row is read",
             fix='give the class ddl = "value BINARY, ..."',
         )
-    _kinds[declaration] = SourceKind(declaration, open, pull, backlog)
+    _kinds[declaration] = SourceKind(declaration, open, pull, backlog, stand_in)
 
 
 def kind_of(declared: SourceDeclaration) -> SourceKind:

@@ -17,13 +17,13 @@ def note_rebuild(store: IcebergStore) -> None:
         store.table.updateProperties().set(WANTED, "next").commit()
 
 
-def rebuild_noted(store: object) -> bool:
-    return isinstance(store, IcebergStore) and WANTED in store.table.properties()
+def rebuild_noted(store: IcebergStore) -> bool:
+    return WANTED in store.table.properties()
 
 
-def forget_rebuild(store: object) -> None:
+def forget_rebuild(store: IcebergStore) -> None:
     """The rows have been made anew and are published. Cut off before this, they are made once more."""
-    if isinstance(store, IcebergStore) and rebuild_noted(store):
+    if rebuild_noted(store):
         with catalog_errors(f"noting that {store.name} was rebuilt"):
             store.table.updateProperties().remove(WANTED).commit()
         store.refresh()

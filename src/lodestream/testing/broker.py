@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -15,11 +16,11 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from lodestream.config import Config
 from lodestream.errors import BrokerUnavailable
 from lodestream.runtime.broker import BrokerInfo, start_broker, stop_broker
-from lodestream.testing.encode import in_bytes
 
 if TYPE_CHECKING:
     from lodestream.testing.events import Event
 
+_NAME = re.compile(r"[A-Za-z0-9._-]+")
 _PATIENCE = 30.0
 
 
@@ -33,7 +34,8 @@ def kafka_broker() -> Iterator[BrokerInfo]:
 
 
 def new_topics(bootstrap: str, topics: Sequence[str], partitions: int = 1) -> None:
-    """Empty topics of these names: what another test has sent to them is gone."""
+    """Empty topics of these names: what another test has sent to them is gone. A pattern among them names no topic."""
+    topics = [one for one in topics if _NAME.fullmatch(one)]
     admin = AdminClient({"bootstrap.servers": bootstrap})
     there = set(admin.list_topics(timeout=_PATIENCE).topics) & set(topics)
     for done in admin.delete_topics(sorted(there)).values() if there else ():
@@ -53,9 +55,9 @@ def send(bootstrap: str, topic: str, events: Sequence[Event]) -> None:
         producer.produce(
             event.topic or topic,
             value=event.payload,
-            key=in_bytes(event.key),
+            key=event.key_bytes,
             partition=event.partition,
-            headers=[(key, in_bytes(value)) for key, value in event.headers.items()],
+            headers=list(event.header_bytes.items()),
             timestamp=int(event.at.timestamp() * 1000) if event.at else 0,
         )
     if producer.flush(_PATIENCE):

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from lodestream import Files, Kafka, clock
+from lodestream import clock
 from lodestream.errors import ConfigError
 from lodestream.pipeline import Table
+from lodestream.sources.kinds import kind_of
 from lodestream.sources.source import Position, Source
 from lodestream.testing.encode import in_bytes
 from lodestream.testing.rows import frame_of
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +42,18 @@ class Event:
     @property
     def payload(self) -> bytes | None:
         return in_bytes(self.value)
+
+    @property
+    def key_bytes(self) -> bytes | None:
+        return in_bytes(self.key)
+
+    @property
+    def header_bytes(self) -> Mapping[str, bytes | None]:
+        return {key: in_bytes(value) for key, value in self.headers.items()}
+
+    @property
+    def micros(self) -> int:
+        return ((self.at or clock.now()) - _EPOCH) // timedelta(microseconds=1)
 
 
 class GivenEvents(Source):
@@ -90,45 +101,8 @@ class GivenEvents(Source):
         if self.spark is None:
             raise RuntimeError("a flow reads with its own session")
         events = list(enumerate(self.events))[since["next"] : to["next"]]
-        if isinstance(self._table.source, Kafka):
-            return self._from_topic(self.spark, self._table.source, events)
-        if isinstance(self._table.source, Files):
-            return self._from_files(self.spark, self._table.source, events)
+        declared = self._table.source
+        stand_in = kind_of(declared).stand_in if declared is not None else None
+        if stand_in is not None:
+            return stand_in(declared, self.spark, events)
         return frame_of(self.spark, [event.value for _, event in events], self.ddl)
-
-    def _from_topic(self, spark: SparkSession, declared: Kafka, events: Sequence[tuple[int, Event]]) -> DataFrame:
-        topic = (declared.topics or (declared.pattern,))[0]
-        rows = pa.table(
-            {
-                "key": pa.array([in_bytes(event.key) for _, event in events], pa.binary()),
-                "value": pa.array([event.payload for _, event in events], pa.binary()),
-                "headers": pa.array([_headers(event) for _, event in events], _HEADERS),
-                "topic": pa.array([event.topic or topic for _, event in events], pa.string()),
-                "partition": pa.array([event.partition for _, event in events], pa.int32()),
-                "offset": pa.array([number for number, _ in events], pa.int64()),
-                "micros": pa.array([_micros(event) for _, event in events], pa.int64()),
-            }
-        )
-        return spark.createDataFrame(rows).selectExpr("* EXCEPT (micros)", "timestamp_micros(micros) AS timestamp")
-
-    def _from_files(self, spark: SparkSession, declared: Files, events: Sequence[tuple[int, Event]]) -> DataFrame:
-        values = [event.payload for _, event in events]
-        rows = pa.table(
-            {
-                "value": pa.array(values, pa.binary()),
-                "file": pa.array([f"{declared.path}/given" for _ in events], pa.string()),
-                "row": pa.array([number + 1 for number, _ in events], pa.int64()),
-                "micros": pa.array([_micros(event) for _, event in events], pa.int64()),
-                "size": pa.array([len(value or b"") for value in values], pa.int64()),
-            }
-        )
-        shown = ("value", "file", "row", "timestamp_micros(micros) AS modified", "size")
-        return spark.createDataFrame(rows).selectExpr(*shown)
-
-
-def _headers(event: Event) -> list[dict[str, Any]] | None:
-    return [{"key": key, "value": in_bytes(value)} for key, value in event.headers.items()] or None
-
-
-def _micros(event: Event) -> int:
-    return ((event.at or clock.now()) - _EPOCH) // timedelta(microseconds=1)

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
-from lodestream import Kafka, Stream, clock, failpoints
+from lodestream import clock, failpoints
 from lodestream.config import CatalogConfig, Config, nearest
 from lodestream.engine.build import Builder, new_run
 from lodestream.engine.failures import explain
@@ -62,8 +62,8 @@ class Verdict:
 class Sandbox:
     """One pipeline, in a folder of its own with an empty catalog. Spark starts once for all sandboxes of a process.
 
-    A Kafka table without a broker holds what was given to it, and a stream is not connected to; `broker` sends what is
-    given to a topic through a real one instead.
+    A table of a remote source holds what was given to it, and nothing is connected to; `broker` sends what is given to
+    a topic through a real one instead.
     """
 
     def __init__(
@@ -77,8 +77,7 @@ class Sandbox:
         self._waiting: dict[str, list[Event]] = {}
         self._taken: dict[str, list[Event]] = {}
         for table in self._project.graph:
-            if isinstance(table.source, Kafka) and table.tier == "bronze":
-                self._prepare_topic(table, table.source)
+            self._prepare(table)
 
     def __enter__(self) -> Self:
         return self
@@ -196,17 +195,22 @@ class Sandbox:
             )
         return self._project.graph[name]
 
-    def _prepare_topic(self, table: Table, declared: Kafka) -> None:
-        if self._broker is None:
+    def _prepare(self, table: Table) -> None:
+        """A table that holds nothing yet, or an empty topic of the broker."""
+        if self._broker is not None and self._own_topics(table):
+            new_topics(self._broker.bootstrap, self._own_topics(table), self.config.kafka.partitions)
+        elif _is_remote(table) and table.source is not None and table.source.ddl is not None:
             self._sources[table.name] = GivenEvents(table)
-        else:
-            new_topics(self._broker.bootstrap, declared.topics, self.config.kafka.partitions)
+
+    def _own_topics(self, table: Table) -> tuple[str, ...]:
+        """The topics that the test's broker has for the table: none without a broker."""
+        return table.source.own_topics if self._broker is not None and table.source is not None else ()
 
     def _give_events(self, table: Table, events: list[Event], columns: str | None) -> None:
         self._refuse_unencoded(table, events)
         self._waiting.setdefault(table.name, []).extend(events)
-        if self._broker is not None and isinstance(table.source, Kafka):
-            send(self._broker.bootstrap, table.source.topics[0], events)
+        if self._broker is not None and self._own_topics(table):
+            send(self._broker.bootstrap, self._own_topics(table)[0], events)
             return
         if table.name not in self._sources:
             self._stop()  # a flow that read the declared source was built already
@@ -247,7 +251,7 @@ class Sandbox:
                     lake, source = Lake(spark.newSession(), self.config.catalog.name), self._sources[table.name]
                     source.spark = lake.spark
                     self._flows[table.name] = bronze_flow(lake, table, run, source, source.ddl)
-                elif table.name not in self._fixed and not isinstance(table.source, Stream):
+                elif table.name not in self._fixed and (self._own_topics(table) or not _is_remote(table)):
                     self._flows[table.name] = builder.flow(table)
         return self._flows
 
@@ -275,6 +279,10 @@ def _opened(project: Path | Pipeline, folder: Path, profile: str | None) -> Proj
     # Whatever the profile names: a test writes to its own folder, with Spark in its own process.
     own = CatalogConfig(name=config.catalog.name)
     return open_project(quick(replace(config, catalog=own, spark=replace(config.spark, master=None))))
+
+
+def _is_remote(table: Table) -> bool:
+    return table.source is not None and table.source.remote
 
 
 def _die() -> None:

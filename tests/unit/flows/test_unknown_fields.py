@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
-from types import SimpleNamespace
 from typing import Any
 
+from lodestream import Json
 from lodestream.flows.judging.unknown import UnknownFields
+from lodestream.sources.codecs import codec_for
+from lodestream.sources.codecs.frame import Decoder
 
 
 def told(fields: UnknownFields, *names: str) -> list[str]:
@@ -15,8 +16,7 @@ def told(fields: UnknownFields, *names: str) -> list[str]:
 
 
 def json_fields() -> UnknownFields:
-    codec = SimpleNamespace(json_objects=True, shape=SimpleNamespace(columns=[SimpleNamespace(sources=["id"])]))
-    return UnknownFields(partial(lambda rows, codec: rows, codec=codec))
+    return UnknownFields(Decoder(codec_for(Json("id bigint"))))
 
 
 def test_a_name_is_told_once() -> None:

@@ -26,7 +26,7 @@ KINDS = [SOURCES / "files", SOURCES / "kafka", SOURCES / "stream"]
 KINDS += sorted(one.parent for one in CODECS.glob("*/codec.py"))
 # The lists of what is built in, the public names, and what is written with the public names as users do.
 MAY_NAME = {"__init__.py", "sources/__init__.py", "sources/codecs/__init__.py"}
-USERS = ("starter/", "demo/", "testing/")
+USERS = ("starter/", "demo/")
 # Part of the JSON codec, beside its folder.
 BESIDE = {"sources/codecs/jvm_json.py": "json"}
 # An envelope has a format inside, JSON unless told otherwise.
@@ -97,6 +97,7 @@ def test_nothing_outside_its_folder_names_a_kind() -> None:
 def test_a_room_that_names_a_kind_is_noticed(line: str) -> None:
     assert strangers("engine/status.py", line) != []
     assert strangers("flows/judging/ordering.py", line) != []
+    assert strangers("testing/sandbox.py", line) != []
 
 
 def test_a_declaration_that_nobody_reads_says_what_is_missing() -> None:

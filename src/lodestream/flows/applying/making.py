@@ -31,8 +31,6 @@ from lodestream.tables.store import TableStore
 class KeyedMaking(Making):
     """`follows` is the keyed table that this one is made from, if it is."""
 
-    steady = False
-
     def __init__(
         self, context: Context, kept: Contracted, home: KeyedHome, intake: Intake, dead: DeadLetters,
         *, inputs: DeclaredInputs, applying: ApplyFeed, keeping: Keeping, follows: KeyedChanges | None = None,
@@ -51,6 +49,11 @@ class KeyedMaking(Making):
     @property
     def terms(self) -> Terms:
         return self._kept.terms
+
+    @property
+    def steady(self) -> bool:
+        """A change is held against the rows that its key has: when the table moves, a replay judges again."""
+        return False
 
     def make(self, span: Span) -> Batch:
         frames = read(self._inputs, span)

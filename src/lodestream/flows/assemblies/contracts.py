@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from lodestream.contracts import Contract
 from lodestream.contracts.conform import unfilled
 from lodestream.contracts.thresholds import Tally
-from lodestream.flows.code.declared import DeclaredInputs, DeclaredRows, Decoder
+from lodestream.flows.code.declared import DeclaredInputs, DeclaredRows
 from lodestream.flows.context import Context
 from lodestream.flows.judging.contracted import Contracted, Edits
 from lodestream.flows.judging.judge import Judge
@@ -18,6 +18,7 @@ from lodestream.flows.judging.terms import Terms
 from lodestream.flows.letters.table import DeadLetters
 from lodestream.flows.promise import Promise
 from lodestream.observe import ColumnUnfilled
+from lodestream.sources.codecs.frame import Decoder
 from lodestream.tables.store import TableStore
 
 log = logging.getLogger(__name__)

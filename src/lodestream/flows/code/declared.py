@@ -15,13 +15,12 @@ from lodestream.flows.code.plan_steps import multiplies, refuse_distinct
 from lodestream.flows.code.usercode import transform
 from lodestream.names import CARRIED, ERROR, EVENT
 from lodestream.pipeline import Table
+from lodestream.sources.codecs.frame import Decoder
 from lodestream.sources.coordinates import arrival_in
 from lodestream.sources.source import Source
 from lodestream.tables.evolving import spelt
 from lodestream.tables.hidden import shown
 from lodestream.tables.lake import Lake
-
-Decoder = Callable[[DataFrame], DataFrame]
 
 
 @dataclass(frozen=True)

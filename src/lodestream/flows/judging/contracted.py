@@ -8,11 +8,11 @@ from typing import Protocol
 
 from lodestream.contracts import Contract
 from lodestream.errors import ContractError
-from lodestream.flows.code.declared import Decoder
 from lodestream.flows.judging.terms import Terms
 from lodestream.flows.notices import Notices
 from lodestream.flows.promise import Promise
 from lodestream.observe import ContractUnreadable
+from lodestream.sources.codecs.frame import Decoder
 
 
 class Edits(Protocol):

@@ -9,7 +9,7 @@ from functools import cached_property
 from lodestream.config import nearest
 from lodestream.contracts import Contract
 from lodestream.errors import DeclarationError
-from lodestream.flows.code.declared import DeclaredRows, Decoder
+from lodestream.flows.code.declared import DeclaredRows
 from lodestream.flows.columns.shape import partition_columns
 from lodestream.flows.directory.directory import Addresses
 from lodestream.flows.directory.keeper import DirectoryKeeper
@@ -19,6 +19,7 @@ from lodestream.flows.judging.unique import Uniqueness
 from lodestream.flows.judging.unknown import UnknownFields
 from lodestream.pipeline import Partition, Table, parse_partition
 from lodestream.pipeline.location import declaration_error
+from lodestream.sources.codecs.frame import Decoder
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from pyspark.sql import Column, Row
 from pyspark.sql.functions import collect_set, count_if, expr, flatten, size, when
 from pyspark.sql.functions import slice as part
 
 from lodestream.contracts import quoting
 from lodestream.names import CARRIED
+from lodestream.sources.codecs.frame import Decoder
 
 _COUNT, _NAMES = "unknown", "unknown_names"
 # Every row of a small batch is looked at, of a larger one about as many: a second look at each would cost a second.
@@ -24,9 +23,8 @@ _SHOWN = 80
 class UnknownFields:
     """What is new among the top-level fields of JSON events. Other formats name their fields in a schema."""
 
-    def __init__(self, decode: Callable[..., object] | None) -> None:
-        codec = getattr(decode, "keywords", {}).get("codec")
-        columns = codec.shape.columns if codec is not None and codec.json_objects else ()
+    def __init__(self, decode: Decoder | None) -> None:
+        columns = decode.codec.shape.columns if decode is not None and decode.codec.json_objects else ()
         self._known = sorted({name.lower() for column in columns for name in column.sources})
         self._told: set[str] = set()
 

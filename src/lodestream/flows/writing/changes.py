@@ -22,7 +22,10 @@ _LISTED = "keys"
 class Changes(ABC):
     """Asked by a batch of a keyed table. `at` is the table that has applied the whole feed."""
 
-    claiming: Column | None = None
+    @property
+    def claiming(self) -> Column | None:
+        """Which judged rows bring their values to the table; None: all that pass."""
+        return None
 
     def measures(self, rows: int) -> Sequence[Column]:
         """What the counting job shall tell beside the counts."""
@@ -67,7 +70,10 @@ class JudgedChanges(Changes):
 
     def __init__(self, siblings: Siblings) -> None:
         self._siblings = siblings
-        self.claiming = passed() & ~deletes()
+
+    @property
+    def claiming(self) -> Column:
+        return passed() & ~deletes()
 
     def measures(self, rows: int) -> Sequence[Column]:
         if rows > MOST_KEYS or not self._siblings.watch.exact:

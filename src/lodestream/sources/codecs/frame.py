@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -19,6 +20,17 @@ if TYPE_CHECKING:
 
 _DECODED = "_decoded"
 _SILENT = re.compile(r"RegistryUnavailable: ([^\n]*)(?:\n\s*why: ([^\n]*))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Decoder:
+    """How the values of one Bronze table become columns."""
+
+    codec: Codec
+    required: Required | None = None
+
+    def __call__(self, df: DataFrame) -> DataFrame:
+        return decode_frame(df, self.codec, required=self.required)
 
 
 def decode_frame(df: DataFrame, codec: Codec, *, value: str = "value", required: Required | None = None) -> DataFrame:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lodestream.config import Config
 from lodestream.sources.kafka.declaration import BRONZE_DDL, Kafka
-from lodestream.sources.kinds import Backlog, Opening, register_source
+from lodestream.sources.kinds import Backlog, GivenEvent, Opening, register_source
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
     from lodestream.sources.source import Source
 
 __all__ = ["BRONZE_DDL", "Kafka"]
@@ -26,4 +29,10 @@ def _backlog(declared: Kafka, config: Config) -> Backlog | None:
     return backlog(declared, config)
 
 
-register_source(Kafka, open=_open, backlog=_backlog)
+def _stand_in(declared: Kafka, spark: SparkSession, events: Sequence[tuple[int, GivenEvent]]) -> DataFrame:
+    from lodestream.sources.kafka.stand_in import given_messages
+
+    return given_messages(declared, spark, events)
+
+
+register_source(Kafka, open=_open, backlog=_backlog, stand_in=_stand_in)

@@ -43,6 +43,7 @@ class Kafka(SourceDeclaration):
     bootstrap: str | None
     isolation: Isolation
     ddl = BRONZE_DDL
+    remote = True
     coordinates = COORDINATES
 
     def __init__(

@@ -16,6 +16,7 @@ class Stream(SourceDeclaration):
     options: Mapping[str, str] = field(default_factory=dict)
     schema: str | None = None
     raw = False
+    remote = True
 
     def describe(self) -> str:
         return f"stream {self.format}"
