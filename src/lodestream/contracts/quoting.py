@@ -26,9 +26,10 @@ def path(*parts: str) -> str:
 def text(value: str) -> str:
     """A string literal.
 
-    `$` is written as an escape because Spark replaces `${...}` in every SQL text it parses, literals included.
+    `$` is written as an escape because Spark replaces `${...}` in every SQL text it parses, literals included; NUL with
+    all its digits, because `\\0` and two digits behind it are one octal escape.
     """
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("$", "\\u0024").replace("\0", "\\0")
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("$", "\\u0024").replace("\0", "\\u0000")
     return f"'{escaped}'"
 
 

@@ -17,6 +17,7 @@ from pyiceberg.io.pyarrow import ArrowScan
 
 from lodestream.names import BATCH, WEIGHT, hidden_column
 from lodestream.tables.inspect import TableView
+from lodestream.tables.python_rows import python_rows
 from lodestream.tables.snapshot import Snapshot
 
 Row = Mapping[str, Any]
@@ -126,7 +127,7 @@ def _rows(view: TableView, at: Snapshot, task: Any) -> Iterator[dict[str, Any]]:
     reader = ArrowScan(view.table.metadata, view.table.io, scan.projection(), scan.row_filter)
     for batch in reader.to_record_batches([task]):
         for start in range(0, len(batch), _ROWS_AT_ONCE):
-            yield from batch.slice(start, _ROWS_AT_ONCE).to_pylist()
+            yield from python_rows(batch.slice(start, _ROWS_AT_ONCE))
 
 
 def _planned(view: TableView, at: Snapshot) -> list[Any]:

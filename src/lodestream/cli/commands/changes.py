@@ -67,6 +67,12 @@ def _show_all(call: Call, found: ChangeStream) -> None:
 
 
 def change_line(one: ChangedRow) -> Text:
-    values = "  ".join(f"{name}={'null' if value is None else value}" for name, value in one.row.items())
+    values = "  ".join(f"{name}={'null' if value is None else _on_one_line(value)}" for name, value in one.row.items())
     sign = "+" if one.weight > 0 else "-"
     return Text(f"{utc(one.at)} {sign} {values}", style=_STYLES[1 if one.weight > 0 else -1])
+
+
+def _on_one_line(value: object) -> str:
+    """Data is not to be trusted: an escape sequence would steer the terminal, a line break would look like a change."""
+    text = str(value)
+    return text if text.isprintable() else repr(text)
