@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from rich.console import Console, RenderableType
 
 from lodestream.cli.progress import PlainProgress, RichProgress
 from lodestream.errors import AlreadyRuns, LodeError
 from lodestream.runtime.progress import Progress, SilentProgress
+
+_UNBOUNDED = 1_000
 
 
 class Screen:
@@ -27,11 +30,11 @@ class Screen:
 
     @cached_property
     def out(self) -> Console:
-        return Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+        return Console(highlight=False, soft_wrap=not sys.stdout.isatty(), width=_width(sys.stdout))
 
     @cached_property
     def err(self) -> Console:
-        return Console(stderr=True, highlight=False, soft_wrap=not sys.stderr.isatty())
+        return Console(stderr=True, highlight=False, soft_wrap=not sys.stderr.isatty(), width=_width(sys.stderr))
 
     def show(self, result: Any, *shown: RenderableType) -> None:
         """The result of a command: `result` for programs, `shown` for people."""
@@ -50,6 +53,11 @@ class Screen:
         if self.quiet:
             return SilentProgress()
         return RichProgress(self.err) if self.err.is_terminal else PlainProgress(self.err)
+
+
+def _width(stream: TextIO) -> int | None:
+    """A file or another program takes lines of any length: nothing is cut there, unless `COLUMNS` says so."""
+    return None if stream.isatty() or "COLUMNS" in os.environ else _UNBOUNDED
 
 
 def print_json(result: Any) -> None:

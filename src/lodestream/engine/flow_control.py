@@ -66,7 +66,7 @@ class FlowDesk:
         error = runner.error
         told = {"name": type(error).__name__, "what": error.what, "why": error.why, "fix": error.fix} if error else None
         counts = {"batches": runner.batches, "rows": runner.rows, "caught_up_at": runner.caught_up_at}
-        return {"table": runner.name, "state": runner.state, "run": self._run, **counts, "error": told}
+        return {"table": runner.name, "state": runner.shown_state, "run": self._run, **counts, "error": told}
 
 
 _SAID: dict[str, dict[str, str]] = {

@@ -35,6 +35,8 @@ from lodestream.runtime.java_process import java_ended
 
 log = logging.getLogger(__name__)
 
+# A flow whose turn comes later than this says that it waits for it.
+_LATE_SECONDS = 0.5
 State = Literal["waiting", "running", "retrying", "blocked", "paused", "stopped", "done"]
 
 
@@ -103,6 +105,12 @@ class Runner:
     @property
     def ended(self) -> bool:
         return self.state in ("stopped", "done")
+
+    @property
+    def shown_state(self) -> str:
+        """A flow that has work and has waited for its turn for a while is `queued`, not up to date."""
+        late = self.due + _LATE_SECONDS <= time.monotonic()
+        return "queued" if self.state == "waiting" and late and (self._woken or self._again) else self.state
 
     @property
     def taken_over(self) -> LodeError | None:

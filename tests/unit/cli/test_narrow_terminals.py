@@ -11,6 +11,7 @@ from rich.console import Console, RenderableType
 from lodestream.cli.commands.flow import flows_view
 from lodestream.cli.commands.plan import PlanView
 from lodestream.cli.commands.status import status_view
+from lodestream.cli.screen import Screen
 from lodestream.engine import Status, TableStatus
 from lodestream.engine.flow_control import FlowState
 from lodestream.planning.plan import PlannedTable
@@ -97,3 +98,12 @@ def test_the_flows_of_a_run_fit_any_terminal(width: int) -> None:
     assert max(map(len, shown)) <= width
     assert any(LONG in line and "12,345,678" in line for line in shown)
     assert WHY in " ".join(" ".join(shown).split())
+
+
+def test_what_goes_into_a_file_or_another_program_is_not_cut(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    reason = "a reason that says a lot, " * 20
+    Screen(json=False, quiet=False).show({}, status_view(status(reason)))
+    assert reason.strip() in capsys.readouterr().out.replace("\n", " ")

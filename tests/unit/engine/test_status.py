@@ -213,6 +213,17 @@ def test_status_and_flow_list_say_the_same_of_every_flow(taxi: Taxi) -> None:
         assert listed == dict(zip(TABLES, ("waiting", "waiting", "running", "paused"), strict=True))
 
 
+def test_a_flow_that_has_work_and_no_turn_is_queued_not_up_to_date(taxi: Taxi) -> None:
+    with answering(taxi, "r1") as runners:
+        taxi.publish("bronze.raw", 2)
+        runners["silver.trips"].wake()
+        runners["silver.trips"].due = time.monotonic() - 5
+        runners["gold.daily"].wake()  # a moment ago
+        runners["gold.daily"].due = time.monotonic() + 60
+        found = taxi.status()
+        assert (found["silver.trips"].state, found["gold.daily"].state) == ("queued", "waiting")
+
+
 def test_a_retry_that_found_nothing_new_is_over(taxi: Taxi) -> None:
     with answering(taxi, "r1") as runners:
         runners["bronze.raw"]._say(retry("bronze.raw", "the disk is away"))

@@ -181,4 +181,4 @@ def discard(
         raise ConfigError("this would discard every open letter", fix="give ids or a filter, or say --all")
     keep_library_logs(call.config, events_shown=False)
     count = discard_dead(open_project(call.config), table, choice, note=note, progress=call.screen.progress())
-    call.screen.show({"table": table, "discarded": count}, f"{count:,} letters discarded")
+    call.screen.show({"table": table, "discarded": count}, f"{count:,} letter{'' if count == 1 else 's'} discarded")

@@ -42,7 +42,8 @@ def events(call: Call, last: int, table: str | None, name: str | None, run: str 
     found = deque(read_events(state_dir, run=run, table=table, name=name), maxlen=last or None)
     shown = sorted(found, key=lambda event: event.time)
     if not shown and not call.json:
-        call.screen.note(f"no events{f' of {table}' if table else ''}; `lode run` writes them")
+        asked = " that were asked for" if name or run else f" of {table}" if table else "; `lode run` writes them"
+        call.screen.note(f"no events{asked}")
     call.screen.show({"events": [event.to_json() for event in shown]}, *map(event_line, shown))
     if follow and not call.json:
         for event in _news(state_dir, shown[-1].time if shown else 0.0, run, table, name):

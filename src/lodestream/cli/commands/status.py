@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _STATE_STYLES = {
     "running": "green",
     "waiting": "green",
+    "queued": "green",
     "retrying": "yellow",
     "paused": "yellow",
     "blocked": "bold red",
