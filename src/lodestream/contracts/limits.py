@@ -148,7 +148,10 @@ _TEXT, _LIST = ("string",), ("array",)
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What values a field may take. A null value breaks none of these: that is `required`."""
+    """What values a field may take. A null value breaks none of these: that is `required`.
+
+    A value that breaks several is refused with the reasons in this order.
+    """
 
     # ODCS has the list of values among the quality rules: odcs_rules.py reads it.
     values: tuple[Any, ...] = limit((), order="list", broken=_not_listed)
@@ -163,9 +166,9 @@ class Limits:
     exclusive_minimum: bool = limit(False, "exclusiveMinimum", of=_ORDERED, spelling="exclusive")
     exclusive_maximum: bool = limit(False, "exclusiveMaximum", of=_ORDERED, spelling="exclusive")
     multiple_of: int | float | None = limit(None, "multipleOf", of=_NUMBERS, spelling="positive", broken=_uneven)
+    pattern: str | None = limit(None, "pattern", of=_TEXT, broken=_unlike, unfit=_no_pattern)
     min_length: int | None = limit(None, "minLength", of=_TEXT, spelling="whole", order="floor", broken=_shorter)
     max_length: int | None = limit(None, "maxLength", of=_TEXT, spelling="whole", order="ceiling", broken=_longer)
-    pattern: str | None = limit(None, "pattern", of=_TEXT, broken=_unlike, unfit=_no_pattern)
     min_items: int | None = limit(None, "minItems", of=_LIST, spelling="whole", order="floor", broken=_fewer)
     max_items: int | None = limit(None, "maxItems", of=_LIST, spelling="whole", order="ceiling", broken=_more)
     unique_items: bool = limit(False, "uniqueItems", of=_LIST, spelling="flag", broken=_repeated)

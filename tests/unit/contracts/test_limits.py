@@ -66,3 +66,14 @@ def test_it_judges_values_or_stands_beside_one_that_does(one: Limit) -> None:
 def test_a_fault_of_two_bounds_is_said_once() -> None:
     contract = Contract("t", "1.0.0", (Field("a", "string", limits=Limits(minimum=1, maximum=2)),))
     assert [problem.what for problem in check(contract)] == ["a: minimum and maximum do not fit a string"]
+
+
+def test_a_value_that_breaks_several_has_its_reasons_in_one_order() -> None:
+    limits = Limits(values=("x",), min_length=2, max_length=3, pattern="^a$")
+    contract = Contract("t", "1.0.0", (Field("a", "string", limits=limits),))
+    assert [one.reason for one in contract.violations()] == [
+        "a is not one of x",
+        "a does not match ^a$",
+        "a is shorter than 2",
+        "a is longer than 3",
+    ]
