@@ -145,7 +145,7 @@ class KeyedHome(Home):
         own = [one for one in named if one in (ORDER, VALID_FROM, VALID_TO)]
         wanted = StructType([StructField(one, named[one]) for one in own])
         widened = [widen(self._context.lake, table, wanted) for table in (feed_of(name), name, marks_of(name))]
-        if any(widened) or widen_hidden(self._context.lake, name, StructType(_parts(shape))):
+        if any([*widened, widen_hidden(self._context.lake, name, StructType(_parts(shape)))]):
             self._renew()
 
     def _renew(self) -> None:
