@@ -49,6 +49,8 @@ REGRESSIONS: dict[str, str] = {
     "an optional table that steers a later join": "SELECT r.rate AS tier, sum(o.amount) AS s FROM silver.pays o LEFT JOIN silver.trips v ON v.id = o.trip JOIN silver.zones r ON r.region = coalesce(v.cat, o.cat) GROUP BY r.rate",
     "keys from both sides": "SELECT t.cat, p.zone, count(*) AS n FROM silver.trips t JOIN silver.pays p ON p.trip = t.id GROUP BY t.cat, p.zone",
     "an optional table that steers a filter": "SELECT o.zone, count(*) AS n FROM silver.pays o LEFT JOIN silver.trips v ON v.id = o.trip WHERE coalesce(v.qty, 1) = 1 GROUP BY o.zone",
+    "an equality by way of a table that is not there": "WITH x AS (SELECT zone AS x FROM silver.visits) SELECT fare FROM silver.visits AS q LEFT ANTI JOIN x b ON b.x = qty AND q.fare = b.x JOIN x v ON v.x = q.qty",
+    "an equality by way of an optional table": "SELECT q.zone, count(*) AS n FROM silver.trips q LEFT JOIN silver.visits b ON b.qty = q.qty AND b.qty = q.zone JOIN silver.pays v ON v.zone = q.qty GROUP BY q.zone",
     "a lookup that a subquery reads twice": "SELECT t.zone, t.cat, max(l.x) AS m FROM silver.trips t JOIN (SELECT z.zone, y.rate AS x FROM silver.zones z CROSS JOIN silver.zones y) l ON l.zone = t.zone GROUP BY t.zone, t.cat",
     # names that mean two things
     "an alias that a subquery hides": "SELECT q.zone, count(*) AS n FROM (SELECT zone FROM silver.trips) q WHERE q.zone IN (SELECT q.zone FROM silver.zones q) GROUP BY q.zone",
@@ -106,6 +108,13 @@ SCENARIOS: dict[str, tuple[str, History]] = {
         _history(
             {"silver.trips": (_trip(1, 5),), "silver.pays": (_pay(1, 1, 1),), "silver.visits": ((5, "a", 1, None),)},
             {"silver.trips": (_trip(1, 5),), "silver.visits": ((5, "a", 1, None),)},
+        ),
+    ),
+    "a row comes that only an absent table would lead to the key": (
+        "an equality by way of a table that is not there",
+        _history(
+            {"silver.visits": ((-1, "b", 4, Decimal("0.00")),)},
+            {"silver.visits": ((-1, "b", 4, Decimal("0.00")), (4, "a", 0, Decimal("-1.50")))},
         ),
     ),
     "the lookup is narrowed for one of its readers": (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -21,13 +21,13 @@ class Joins:
     """The sources of a SELECT and the equalities between them.
 
     `optional` are the sources that can be absent from an output row: the right side of LEFT, SEMI and ANTI joins,
-    both sides of FULL.
+    both sides of FULL. An equality holds wherever all its sources are present.
     """
 
     sources: tuple[Source, ...]
     optional: frozenset[str]
     full: bool
-    classes: tuple[tuple[Piece, ...], ...]
+    equalities: tuple[tuple[Piece, Piece], ...]
 
     def over(self, alias: str, piece: Piece) -> Piece | None:
         """An expression over this source alone that has the same value in every output row it takes part in."""
@@ -40,7 +40,10 @@ class Joins:
         return self._equal(alias, piece.tree)
 
     def _equal(self, alias: str, tree: exp.Expr) -> Piece | None:
-        for members in self.classes:
+        # Where another optional source is absent, nothing is equal by way of it.
+        others = self.optional - {alias}
+        known = [(left, right) for left, right in self.equalities if not (left.aliases | right.aliases) & others]
+        for members in _classes(known):
             if any(member.tree == tree for member in members):
                 return next((member for member in members if member.aliases == {alias}), None)
         return None
@@ -54,7 +57,7 @@ class Joins:
         covered = {part.table for part in parts if isinstance(part, exp.Column)}
         if len(covered) < len(parts) or covered != {source.alias for source in self.sources}:
             return None
-        same = [m for m in self.classes if all(any(member.tree == part for member in m) for part in parts)]
+        same = [m for m in _classes(self.equalities) if all(any(member.tree == part for member in m) for part in parts)]
         return self._equal(alias, parts[0]) if same else None
 
 
@@ -73,15 +76,14 @@ def read_joins(scope: Scope, kinds: Kinds) -> Joins:
             "a FULL JOIN among several joins", "make the FULL JOIN of two tables a table, and join that"
         )
     known = frozenset(optional)
-    return Joins(scope.sources, known, full, tuple(_classes(scope, known, full, kinds)))
+    equal = (pair for pair in _equalities(scope, known, full) if kinds.same(scope, pair[0].tree, pair[1].tree))
+    return Joins(scope.sources, known, full, tuple(equal))
 
 
-def _classes(scope: Scope, optional: frozenset[str], full: bool, kinds: Kinds) -> list[tuple[Piece, ...]]:
-    """Groups of expressions that equalities make equal wherever all their sources are present."""
+def _classes(equalities: Iterable[tuple[Piece, Piece]]) -> list[tuple[Piece, ...]]:
+    """Groups of expressions that these equalities make equal."""
     classes: list[list[Piece]] = []
-    for left, right in _equalities(scope, optional, full):
-        if not kinds.same(scope, left.tree, right.tree):
-            continue
+    for left, right in equalities:
         touching = [m for m in classes if any(one.tree in (left.tree, right.tree) for one in m)]
         merged = {piece.tree: piece for piece in [left, right, *(one for members in touching for one in members)]}
         classes = [members for members in classes if members not in touching] + [list(merged.values())]
