@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 import math
+import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime
-from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_UP, Context, Decimal
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any
 
 from lodestream.contracts.types import INTEGRAL, Type
@@ -55,7 +56,7 @@ def _decimal(given: Any, kind: Type, column: Column) -> Decimal:
         raise TypeError
     if isinstance(given, Real) and len(given) > _MOST_DIGITS:
         raise OverflowError
-    number, scale = Decimal(repr(given) if isinstance(given, float) else given), kind.scale or 0
+    number, scale = _exact(repr(given) if isinstance(given, float) else given), kind.scale or 0
     if number.is_zero():
         return Decimal(0)
     whole = (kind.precision or 0) - scale
@@ -71,7 +72,16 @@ def _decimal(given: Any, kind: Type, column: Column) -> Decimal:
     zeros = len(digits) - len(str(int("".join(map(str, digits)))).rstrip("0").zfill(1))
     if -(exponent + zeros) > scale:
         raise BrokenRow(f"has more than {scale} decimal places")
-    return number
+    # Arrow makes a zero of a number with hundreds of zeros after its last digit.
+    return number.quantize(Decimal(1).scaleb(-scale), context=_HALF_UP)
+
+
+def _exact(given: Any) -> Decimal:
+    """All digits. An exponent that no Decimal holds says no more than seventeen nines do."""
+    try:
+        return Decimal(given)
+    except InvalidOperation:
+        return Decimal(re.sub("[0-9]+$", "9" * 17, given))
 
 
 def _text(given: Any, _kind: Type, _column: Column) -> str:
@@ -86,6 +96,8 @@ def _binary(given: Any, _kind: Type, _column: Column) -> bytes:
         return given
     if type(given) is not str:
         raise TypeError
+    if len(given) % 4:
+        raise ValueError  # Python overlooks padding that is too much
     return base64.b64decode(given, validate=True)
 
 
