@@ -38,6 +38,7 @@ log = logging.getLogger(__name__)
 # A flow whose turn comes later than this says that it waits for it.
 _LATE_SECONDS = 0.5
 State = Literal["waiting", "running", "retrying", "blocked", "paused", "stopped", "done"]
+ShownState = State | Literal["queued"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,7 @@ class Runner:
         return self.state in ("stopped", "done")
 
     @property
-    def shown_state(self) -> str:
+    def shown_state(self) -> ShownState:
         """A flow that has work and has waited for its turn for a while is `queued`, not up to date."""
         late = self.due + _LATE_SECONDS <= time.monotonic()
         return "queued" if self.state == "waiting" and late and (self._woken or self._again) else self.state

@@ -20,7 +20,7 @@ def explained(page: str) -> set[str]:
 
 def test_the_documentation_explains_every_state_and_no_other() -> None:
     """Each page by itself: who reads one does not know of the other."""
-    of_a_flow = set(get_args(runner.State))
+    of_a_flow = {state for part in get_args(runner.ShownState) for state in get_args(part)}
     assert explained("running.md") == of_a_flow, "`lode flow list` shows these"
     told = {one.flow_state for one in event_types() if one.flow_state}
     assert explained("states.md") == {*of_a_flow, *told, status.TableStatus("t", "gold").state}
