@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from lodestream.contracts import quoting
+from lodestream.contracts import moments, quoting
 from lodestream.contracts.conversion import Conversion, convert, refused
 from lodestream.contracts.limits import Limits
 from lodestream.contracts.model import Contract, Field
@@ -87,9 +87,15 @@ def _column(field: Field, kinds: Mapping[str, Type], by: Literal["name", "source
     conversions = [_value(field, quoting.name(name), kinds[name], 0) for name in found]
     merged = _first(field, [quoting.name(name) for name in found], conversions)
     shown = f"coalesce({', '.join(_text(name) for name in found)})" if found and not hidden(field) else None
-    reason = f"{field.name} is not {_article(field.type)}"
+    reason = f"{field.name} is not {_article(field.type)}{_where(field)}"
     failed = Violation(reason, merged.failed, "conversion", column=field.name, shown=shown)
     return Conformed(field, merged.value, failed, found, merged.refusal)
+
+
+def _where(field: Field) -> str:
+    """The zone belongs to the reason: a wall time that exists elsewhere may be one that clocks skip there."""
+    zone = field.reading.zone
+    return f" in {zone}" if zone and field.type == "timestamp" and moments.skips(zone) else ""
 
 
 def _article(type_name: str) -> str:

@@ -39,6 +39,11 @@ def _wall_in_utc(moment: str) -> str:
     return f"({_EPOCH} + {_MICROSECOND} * unix_micros({moment}))"
 
 
+def skips(zone: str) -> bool:
+    """Whether clocks in the zone may be put forward."""
+    return zone.upper() not in ("UTC", "GMT", "Z", "ETC/UTC")
+
+
 def between(value: str, incoming: Type, wanted: Type, zone: str | None) -> tuple[str, str] | None:
     """Value and failure of one kind of moment as another, or None where that needs a zone."""
     match (incoming.name, wanted.name):
@@ -71,7 +76,7 @@ def _not_midnight(wall: str) -> str:
 
 def _skipped(wall: str, zone: str) -> str:
     """True for wall times that do not exist because clocks were put forward over them."""
-    if zone.upper() in ("UTC", "GMT", "Z", "ETC/UTC"):
+    if not skips(zone):
         return "false"
     return f"coalesce({wall_time(instant(wall, zone), zone)} <> {wall}, false)"
 
@@ -113,13 +118,13 @@ def _wall_text(text: str, clock: str, reading: Reading) -> tuple[str, str]:
     plain = f"try_cast({_dotted(text)} AS timestamp_ntz)"
     if reading.zone is None:
         return plain, _unlike(text, f"{clock}$")
-    zoned = wall_time(f"try_cast({_dotted(text)} AS timestamp)", reading.zone)
+    zoned = wall_time(_with_offset(text), reading.zone)
     value = f"CASE WHEN {_like(text, clock + '$')} THEN {plain} ELSE {zoned} END"
     return value, _unlike(text, f"{clock}({_OFFSET})?$")
 
 
 def _instant_text(text: str, clock: str, reading: Reading) -> tuple[str, str]:
-    zoned = f"try_cast({_dotted(text)} AS timestamp)"
+    zoned = _with_offset(text)
     if reading.zone is None:
         return zoned, _unlike(text, f"{clock}{_OFFSET}$")
     wall = f"try_cast({_dotted(text)} AS timestamp_ntz)"
@@ -148,6 +153,13 @@ def _has_zone(pattern: str) -> bool:
 
 def _dotted(text: str) -> str:
     return f"replace({text}, ',', '.')"
+
+
+def _with_offset(text: str) -> str:
+    """Spark reads an offset only behind seconds."""
+    seconds = f"concat(left({text}, 16), ':00', substring({text}, 17))"
+    whole = f"CASE WHEN substring({text}, 17, 1) = ':' THEN {_dotted(text)} ELSE {seconds} END"
+    return f"try_cast({whole} AS timestamp)"
 
 
 def _like(text: str, pattern: str) -> str:
