@@ -66,12 +66,21 @@ def print_json(result: Any) -> None:
 
 
 def print_json_rows(before: Mapping[str, Any], name: str, rows: Iterable[Any], after: Mapping[str, Any]) -> None:
-    """One object as `print_json` writes it, whose list is written while it is read."""
+    """One object as `print_json` writes it, whose list is written while it is read.
+
+    An error on the way ends the list where it is and stands behind it, so that what was written can be read.
+    """
     sys.stdout.write(json.dumps(to_json(before), ensure_ascii=False)[:-1] + f', "{name}": [')
-    for number, one in enumerate(rows):
-        sys.stdout.write((", " if number else "") + json.dumps(to_json(one), ensure_ascii=False))
-    sys.stdout.write("], " + json.dumps(to_json(after), ensure_ascii=False)[1:] + "\n")
+    end, failed = after, None
+    try:
+        for number, one in enumerate(rows):
+            sys.stdout.write((", " if number else "") + json.dumps(to_json(one), ensure_ascii=False))
+    except LodeError as error:
+        end, failed = {"error": error_json(error)}, error
+    sys.stdout.write("], " + json.dumps(to_json(end), ensure_ascii=False)[1:] + "\n")
     sys.stdout.flush()
+    if failed is not None:
+        raise SystemExit(failed.exit_code)
 
 
 def to_json(value: Any) -> Any:

@@ -22,6 +22,7 @@ from lodestream.observe import (
 from lodestream.tables.snapshot import Snapshot
 
 # Runs that are looked at when none lives: those before say nothing of how things are.
+_MOST_SHOWN = 200  # characters of a reason
 _MOST_ENDED = 20
 
 
@@ -142,7 +143,13 @@ def _lost_java(event: Event) -> str | None:
 
 
 def _what(event: Event) -> str | None:
-    return event.what if isinstance(event, Trouble) else None
+    return in_one_line(event.what, getattr(event, "why", None)) if isinstance(event, Trouble) else None
+
+
+def in_one_line(what: str, why: str | None) -> str:
+    """A trouble as a listing shows it: with the first line of its reason, which names a line or a value."""
+    first = (why or "").strip().split("\n", 1)[0]
+    return f"{what}: {first[:_MOST_SHOWN]}" if first else what
 
 
 def _has_ended(state_dir: Path, began: RunStarted) -> bool:

@@ -14,7 +14,7 @@ from lodestream.config import Config
 from lodestream.engine.flow_control import FlowState as LivingFlow
 from lodestream.engine.flow_control import living_flows
 from lodestream.engine.lag import table_pending
-from lodestream.engine.runs import FlowState, Runs, RunStatus
+from lodestream.engine.runs import FlowState, Runs, RunStatus, in_one_line
 from lodestream.engine.sink_status import SinkStatus, failing_sinks, sink_status
 from lodestream.names import dead_of, feed_of
 from lodestream.observe import last_events
@@ -186,10 +186,11 @@ def _latest(*moments: float | None) -> float | None:
 
 def _told(flows: Iterable[LivingFlow]) -> dict[tuple[str, str], FlowState]:
     """What living runs say of their flows, by run and table."""
-    return {
-        (one.run, one.table): FlowState(one.state, one.error["what"] if one.error else None, one.caught_up_at)
-        for one in flows
-    }
+    return {(one.run, one.table): FlowState(one.state, _why(one), one.caught_up_at) for one in flows}
+
+
+def _why(flow: LivingFlow) -> str | None:
+    return in_one_line(flow.error["what"], flow.error["why"]) if flow.error else None
 
 
 def _questions(project: Project) -> Iterator[tuple[str, Callable[[], Backlog | None]]]:

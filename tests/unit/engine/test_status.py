@@ -31,6 +31,7 @@ from lodestream.engine.lag import table_pending
 from lodestream.engine.runner import Runner
 from lodestream.engine.sizing import Sizer
 from lodestream.engine.status import TableStatus, read_status
+from lodestream.errors import ConfigError
 from lodestream.observe import BatchPublished, EventLog, FlowEnded, RunEnded, events_folder, last_events
 from lodestream.observe.log import FEW
 from lodestream.pipeline import Table
@@ -414,6 +415,17 @@ def test_an_input_that_is_replaced_in_place_counts_as_news(taxi: Taxi) -> None:
     assert taxi.status()["gold.daily"].lag_events == 0
     taxi.tables["silver.trips"].delete("value = '0'")
     assert taxi.status()["gold.daily"].lag_events
+
+
+def test_the_reason_names_what_is_wrong_where(taxi: Taxi) -> None:
+    why, told = "line 7: rate is 'x'\nline 9: ...", "zones.csv does not hold: line 7: rate is 'x'"
+    log = taxi.log("r1")
+    log.emit(stopped("silver.zones", "zones.csv does not hold", why=why))
+    log.close()
+    assert taxi.status()["silver.zones"].error == told
+    with answering(taxi, "r2") as runners:
+        runners["silver.zones"].error = ConfigError("zones.csv does not hold", why=why)
+        assert taxi.status()["silver.zones"].error == told
 
 
 def test_the_state_comes_from_the_end_of_the_log(taxi: Taxi) -> None:

@@ -115,9 +115,16 @@ def send(call: Call, topic: str, values: tuple[str, ...], key: str | None, heade
 def _lines(call: Call) -> Iterator[bytes]:
     if sys.stdin.isatty():
         call.screen.note("type one event a line; Ctrl-D ends")
+    empty = 0
     for line in sys.stdin.buffer:
         if value := line.rstrip(b"\r\n"):
             yield value
+        else:
+            empty += 1
+    if empty:
+        call.screen.note(
+            f"{empty:,} empty line{' was' if empty == 1 else 's were'} not sent; '' as a VALUE is an empty event"
+        )
 
 
 def _headers(given: tuple[str, ...]) -> dict[str, bytes]:
