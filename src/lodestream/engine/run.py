@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
-import random
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import cast
 
 from pyspark.sql import SparkSession
 
@@ -24,20 +22,16 @@ from lodestream.engine.failures import Backoff
 from lodestream.engine.remedy import Remedy, files_of
 from lodestream.engine.run_lease import RunLease, refuse_early
 from lodestream.engine.runner import FlowEnd, Runner
-from lodestream.engine.scrub import Schedule, Scrubber
 from lodestream.engine.sinks import SinkEnd, SinkRunner, Sinks
 from lodestream.engine.sizing import Sizer
-from lodestream.engine.verify import verify_one
+from lodestream.engine.upkeep import Upkept, upkeep
 from lodestream.errors import LodeError
-from lodestream.flows.parts import Repair
 from lodestream.names import feed_of
 from lodestream.observe import EventLog, Listener, RunEnded, RunStarted, events_folder
 from lodestream.pipeline import Graph
 from lodestream.planning.gold_plans import refuse_unprovable
 from lodestream.planning.keyed import keyed
 from lodestream.planning.project import Project
-from lodestream.recovery.verify.compare import Sampling
-from lodestream.recovery.verify.result import Verification
 from lodestream.runtime.broker import start_broker
 from lodestream.runtime.java_process import java_ended, while_java_lives
 from lodestream.runtime.progress import Progress, SilentProgress
@@ -50,8 +44,6 @@ log = logging.getLogger(__name__)
 
 # Seconds between looks at a table that another driver keeps: it cannot wake us.
 _FOREIGN_POLL = 1.0
-# The Spark jobs of verifications, so that they can be cancelled without harm to others.
-_VERIFYING = "lode-verify"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +130,7 @@ def run_pipeline(
         )
         table.start()
         attended = Attended(project, graph, run, runners, driver, lease, events, once=once, definitions=definitions)
-        scrubber = None if once else _scrubber(project, graph, builder, spark, runners, driver, events)
+        idle_work = None if once else upkeep(Upkept(project, spark, builder, runners, driver, events))
         try:
             sinks.start()
             with attended, _patience(progress, once, len(runners)):
@@ -146,8 +138,8 @@ def run_pipeline(
                 sinks.close(stop, deliver=once)
         finally:
             sinks.close(stop, deliver=False)
-            if scrubber is not None:
-                scrubber.close()
+            if idle_work is not None:
+                idle_work.close()
             _close(runners)
     finally:
         lease.release()
@@ -246,41 +238,6 @@ def _sinks(
 
 def _kept(runner: Runner) -> bool:
     return runner.taken_over is None
-
-
-def _scrubber(
-    project: Project,
-    graph: Graph,
-    builder: Builder,
-    spark: SparkSession,
-    runners: Sequence[Runner],
-    driver: Driver,
-    events: EventLog,
-) -> Scrubber | None:
-    """What verifies the tables that ask for it; None when none does."""
-    verified = [one for one in runners if one.flow.parts.repair is not None and one.flow.table.verify]
-    if not verified:
-        return None
-
-    def verify(name: str, keys: int | None, proceed: Callable[[], None]) -> Verification:
-        spark.sparkContext.setJobGroup(_VERIFYING, f"verifying {name}", interruptOnCancel=True)
-        sampling = Sampling(keys, random.randrange(2**31)) if keys else None  # noqa: S311 - any sample will do
-        return verify_one(project, builder, graph[name], sampling, proceed)
-
-    def cancel() -> None:
-        spark.sparkContext.cancelJobGroup(_VERIFYING)
-
-    intervals = {one.name: one.flow.table.verify or 0.0 for one in verified}
-    schedule = Schedule(intervals, project.config.state_dir / "verified.json")
-    scrubber = Scrubber(schedule, verify, _live_gold(verified), driver, events, cancel)
-    scrubber.start()
-    return scrubber
-
-
-def _live_gold(runners: Sequence[Runner]) -> Callable[[str], Repair]:
-    """The Gold table that its runner keeps now, by name."""
-    found = {runner.name: runner for runner in runners}
-    return lambda name: cast("Repair", found[name].flow.parts.repair)
 
 
 def retry_limit(config: EngineConfig, *, once: bool) -> float:

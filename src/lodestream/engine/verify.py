@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from lodestream.config import nearest
 from lodestream.contracts.masking import sensitive
 from lodestream.errors import ConfigError, DeclarationError, LodeError, Transient
+from lodestream.maintenance.step import Interrupted
 from lodestream.pipeline import Table
 from lodestream.planning.project import Project, contract_of
-from lodestream.recovery.verify.result import UNVERIFIABLE, Interrupted, Verification
+from lodestream.recovery.verify.result import UNVERIFIABLE, Verification
 from lodestream.runtime.progress import Progress, SilentProgress
 
 if TYPE_CHECKING:

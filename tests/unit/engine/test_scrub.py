@@ -14,13 +14,17 @@ from typing import Any
 import pytest
 import test_driver
 
-from lodestream.engine import scrub
+from lodestream.engine import idle
 from lodestream.engine.failures import Backoff
-from lodestream.engine.run import _live_gold
+from lodestream.engine.idle import IdleWork
 from lodestream.engine.runner import Runner
-from lodestream.engine.scrub import Schedule, Scrubber
+from lodestream.engine.scrub import Scrubber
 from lodestream.engine.sizing import Sizer
+from lodestream.engine.upkeep import live_gold
 from lodestream.errors import CatalogUnavailable
+from lodestream.maintenance import schedule as schedules
+from lodestream.maintenance.schedule import Schedule
+from lodestream.maintenance.step import Attempt
 from lodestream.observe import Event, EventLog
 from lodestream.recovery.verify.result import Differences, Sample, Status, Verification
 
@@ -58,9 +62,18 @@ class Scrubbed:
         self.asked: list[int | None] = []
         self.cancelled = threading.Event()
         self.answer: Callable[[Callable[[], None]], Verification] = lambda proceed: found("equal")
-        self.scrubber = Scrubber(
-            self.schedule, self._verify, lambda name: self.flow, self.driver, self.log, self.cancelled.set
-        )
+        self.step = Scrubber(self.schedule, self._verify, lambda name: self.flow, self.driver, self.log)
+        self.idle_work = IdleWork([self.step], self.driver, self)
+
+    def begin(self, table: str) -> None:
+        assert table == TABLE
+
+    def cancel(self) -> None:
+        self.cancelled.set()
+
+    def close(self) -> None:
+        self.idle_work.close()
+        self.log.close()
 
     def _verify(self, name: str, keys: int | None, proceed: Callable[[], None]) -> Verification:
         self.asked.append(keys)
@@ -69,7 +82,7 @@ class Scrubbed:
     def verify(self) -> list[str]:
         """One attempt; the names of its events."""
         before = len(self.events)
-        self.scrubber.verify(TABLE)
+        self.idle_work.attempt(self.step, TABLE)
         return [one.name for one in self.events[before:]]
 
 
@@ -77,8 +90,7 @@ class Scrubbed:
 def scrubbed(tmp_path: Path) -> Iterator[Scrubbed]:
     made = Scrubbed(tmp_path)
     yield made
-    made.scrubber.close()
-    made.log.close()
+    made.close()
 
 
 def found(status: Status, reason: str | None = None, changed: int = 0) -> Verification:
@@ -177,24 +189,23 @@ def test_what_says_nothing_is_skipped_with_the_reason_and_an_error_is_told(scrub
 def test_nothing_is_verified_while_batches_are_made_or_a_rebuild_waits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scrub, "_LOOK", 0.005)
+    monkeypatch.setattr(idle, "_LOOK", 0.005)
     scrubbed = Scrubbed(tmp_path, interval=0.02)
-    scrubbed.driver.idle = scrub.QUIET / 2
-    scrubbed.scrubber.start()
+    scrubbed.driver.idle = idle.QUIET / 2
+    scrubbed.idle_work.start()
     time.sleep(0.3)
     assert scrubbed.asked == []
     assert "verify.postponed" in {one.name for one in scrubbed.events}
     scrubbed.flow.rebuilding = True
-    scrubbed.driver.idle = scrub.QUIET
+    scrubbed.driver.idle = idle.QUIET
     time.sleep(0.1)
     assert scrubbed.asked == []
     scrubbed.flow.rebuilding = False
     deadline = time.monotonic() + 5
     while not scrubbed.asked and time.monotonic() < deadline:
         time.sleep(0.01)
-    scrubbed.scrubber.close()
+    scrubbed.close()
     assert scrubbed.asked
-    scrubbed.log.close()
 
 
 def test_the_schedule_outlives_the_driver(tmp_path: Path) -> None:
@@ -222,7 +233,7 @@ def test_drivers_that_write_at_the_same_instant_lose_nothing(tmp_path: Path, mon
     file = tmp_path / "verified.json"
     first, second = Schedule({"a": 3600.0}, file), Schedule({"b": 3600.0}, file)
     file.write_text(json.dumps({"a": 1.0, "b": 1.0}))
-    reads, reading, other = scrub._read, threading.Event(), threading.Thread(target=second.done, args=("b",))
+    reads, reading, other = schedules._read, threading.Event(), threading.Thread(target=second.done, args=("b",))
 
     def slow(file: Path) -> dict[str, float]:
         found = reads(file)
@@ -232,7 +243,7 @@ def test_drivers_that_write_at_the_same_instant_lose_nothing(tmp_path: Path, mon
             other.join(0.5)  # as far as it comes: nothing may be written between this read and the write after it
         return found
 
-    monkeypatch.setattr(scrub, "_read", slow)
+    monkeypatch.setattr(schedules, "_read", slow)
     first.done("a")
     other.join(5)
     assert {name: at > 1.0 for name, at in json.loads(file.read_text()).items()} == {"a": True, "b": True}
@@ -243,8 +254,7 @@ def test_a_table_that_is_to_be_rebuilt_is_due_for_the_next_driver_as_well(tmp_pa
     scrubbed.answer = lambda proceed: found("different", changed=1)
     scrubbed.verify()
     assert Schedule({TABLE: 3600.0}, tmp_path / "verified.json").due() == [TABLE]
-    scrubbed.scrubber.close()
-    scrubbed.log.close()
+    scrubbed.close()
 
 
 def test_a_rebuild_that_cannot_be_noted_is_asked_for_all_the_same(scrubbed: Scrubbed, caplog) -> None:
@@ -268,9 +278,7 @@ def test_a_cancellation_that_fails_is_tried_again_and_costs_no_later_one(tmp_pat
             raise ConnectionError("Spark does not answer")
         cancelled.set()
 
-    scrubber = Scrubber(
-        scrubbed.schedule, scrubbed._verify, lambda name: scrubbed.flow, scrubbed.driver, scrubbed.log, cancel
-    )
+    scrubbed.cancel = cancel  # type: ignore[method-assign]
 
     def interrupted(proceed: Callable[[], None]) -> Verification:
         scrubbed.driver.idle = 0.0
@@ -279,11 +287,8 @@ def test_a_cancellation_that_fails_is_tried_again_and_costs_no_later_one(tmp_pat
         raise AssertionError("proceed ends it")
 
     scrubbed.answer = interrupted
-    scrubber.verify(TABLE)
-    assert scrubbed.events == []
-    scrubber.close()
-    scrubbed.scrubber.close()
-    scrubbed.log.close()
+    assert scrubbed.verify() == []
+    scrubbed.close()
 
 
 class DrivenGold(test_driver.ScriptedFlow):
@@ -307,14 +312,39 @@ def test_after_a_restart_the_flow_that_lives_is_rebuilt(tmp_path: Path) -> None:
         depth=0, polled=None, sizer=Sizer(1.0, 10), backoff=Backoff(0.1, 1), events=scrubbed.log,
         remake=lambda: made[1],  # type: ignore[arg-type, return-value]
     )  # fmt: skip
-    scrubber = Scrubber(
-        scrubbed.schedule, scrubbed._verify, _live_gold([runner]), scrubbed.driver, scrubbed.log, scrubbed.cancelled.set
-    )
+    scrubbed.step = Scrubber(scrubbed.schedule, scrubbed._verify, live_gold([runner]), scrubbed.driver, scrubbed.log)
     runner.restart()
     runner.turn()
     scrubbed.answer = lambda proceed: found("different", changed=1)
-    scrubber.verify(TABLE)
+    scrubbed.verify()
     assert [one.rebuilding for one in made] == [False, True]
-    scrubber.close()
-    scrubbed.scrubber.close()
-    scrubbed.log.close()
+    scrubbed.close()
+
+
+def test_a_step_that_raises_or_is_never_idle_keeps_no_other_from_its_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Raising:
+        worked = 0
+
+        def due(self) -> list[str]:
+            return [TABLE]
+
+        def work(self, attempt: Attempt) -> None:
+            self.worked += 1
+            raise ValueError
+
+        def postponed(self, table: str) -> None:
+            raise AssertionError
+
+    monkeypatch.setattr(idle, "_LOOK", 0.005)
+    scrubbed, raising = Scrubbed(tmp_path, interval=0.02), Raising()
+    both = IdleWork([raising, scrubbed.step], scrubbed.driver, scrubbed)
+    both.start()
+    deadline = time.monotonic() + 5
+    while (len(scrubbed.asked) < 2 or raising.worked < 2) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    both.close()
+    scrubbed.close()
+    assert len(scrubbed.asked) >= 2
+    assert raising.worked >= 2

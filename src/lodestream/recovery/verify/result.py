@@ -19,10 +19,6 @@ DIFFERENT_CODE = 7
 UNVERIFIABLE_CODE = 8
 
 
-class Interrupted(Exception):
-    """A verification was given up for something that matters more; it found nothing."""
-
-
 @dataclass(frozen=True, slots=True)
 class Sample:
     """One row that differs, its values as text: `stored` in the table, `fresh` as computed again.

@@ -1,0 +1,1 @@
+"""What keeps tables young, while their run has nothing else to do."""
