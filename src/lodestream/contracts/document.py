@@ -35,7 +35,7 @@ _Loader.yaml_implicit_resolvers = {
 }
 
 
-class Place:
+class Entry:
     """A value of the document together with its line; problems found in it are collected, not raised."""
 
     def __init__(self, node: yaml.Node, problems: list[Problem], loader: _Loader) -> None:
@@ -51,29 +51,29 @@ class Place:
         """The value as plain Python: dict, list, str, int, float, bool or None."""
         return self._loader.construct_object(self.node, deep=True)
 
-    def entries(self, what: str, known: Collection[str]) -> dict[str, Place]:
+    def entries(self, what: str, known: Collection[str]) -> dict[str, Entry]:
         """The entries of a mapping; unknown and doubled keys are problems."""
         if not isinstance(self.node, yaml.MappingNode):
             self.wrong(f"{what} must be a mapping", "write `key: value` lines")
             return {}
         self._loader.flatten_mapping(self.node)
-        found: dict[str, Place] = {}
+        found: dict[str, Entry] = {}
         for key_node, value_node in self.node.value:
-            key = Place(key_node, self.problems, self._loader)
+            key = Entry(key_node, self.problems, self._loader)
             name = str(key_node.value)
             if name in found:
                 key.wrong(f"{what} has the key {name} twice", "keep one of them")
             elif name not in known:
                 key.wrong(f"unknown key {name} in {what}", nearest(name, known))
-            found[name] = Place(value_node, self.problems, self._loader)
+            found[name] = Entry(value_node, self.problems, self._loader)
         return found
 
-    def items(self, what: str) -> Iterator[Place]:
+    def items(self, what: str) -> Iterator[Entry]:
         if not isinstance(self.node, yaml.SequenceNode):
             self.wrong(f"{what} must be a list", "write `- ` before each entry")
             return
         for node in self.node.value:
-            yield Place(node, self.problems, self._loader)
+            yield Entry(node, self.problems, self._loader)
 
     def text(self, what: str) -> str:
         value = self.plain()
@@ -120,7 +120,7 @@ def read_document(file: Path, subject: str) -> str:
         raise refuse([Problem("the file is not UTF-8 text", fix="save it as UTF-8")], subject) from failure
 
 
-def parse_document(text: str, problems: list[Problem]) -> Place | None:
+def parse_document(text: str, problems: list[Problem]) -> Entry | None:
     if len(text) > _BIGGEST:
         problems.append(Problem("the file is larger than 2 MB", fix="a contract describes one table"))
         return None
@@ -136,7 +136,7 @@ def parse_document(text: str, problems: list[Problem]) -> Place | None:
     if _grows(node):
         problems.append(Problem("the anchors of the file repeat or contain themselves too often", 1))
         return None
-    return Place(node, problems, loader)
+    return Entry(node, problems, loader)
 
 
 def _syntax(failure: yaml.YAMLError) -> Problem:

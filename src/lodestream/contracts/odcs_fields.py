@@ -9,7 +9,7 @@ from typing import Any
 
 from lodestream.contracts import odcs_terms as terms
 from lodestream.contracts import types
-from lodestream.contracts.document import Place, nearest
+from lodestream.contracts.document import Entry, nearest
 from lodestream.contracts.model import Field, Masking, Rule
 from lodestream.contracts.odcs_options import read_options, read_reading
 from lodestream.contracts.odcs_rules import Quality, read_quality
@@ -30,18 +30,18 @@ class Found:
     keys: list[tuple[int, str]] = field(default_factory=list)
 
 
-def read_properties(place: Place, what: str) -> Found:
+def read_properties(listed: Entry, what: str) -> Found:
     found = Found()
-    for entry in place.items(f"properties of {what}"):
+    for entry in listed.items(f"properties of {what}"):
         _read_property(entry, found, nested=False)
     return found
 
 
-def read_custom(place: Place, what: str, known: tuple[str, ...]) -> tuple[dict[str, Place], list[Any]]:
-    """Our own `lode.` properties, each with its place, and the others as they are."""
-    ours: dict[str, Place] = {}
+def read_custom(listed: Entry, what: str, known: tuple[str, ...]) -> tuple[dict[str, Entry], list[Any]]:
+    """Our own `lode.` properties, each with its entry, and the others as they are."""
+    ours: dict[str, Entry] = {}
     others: list[Any] = []
-    for entry in place.items(f"customProperties of {what}"):
+    for entry in listed.items(f"customProperties of {what}"):
         parts = entry.entries(f"customProperties of {what}", terms.CUSTOM)
         name = parts["property"].plain() if "property" in parts else None
         if not isinstance(name, str) or not name.startswith("lode."):
@@ -55,20 +55,20 @@ def read_custom(place: Place, what: str, known: tuple[str, ...]) -> tuple[dict[s
     return ours, others
 
 
-def _read_property(place: Place, found: Found, *, nested: bool, item_of: str | None = None) -> None:
-    entries = place.entries(f"a property of {item_of}" if item_of else "a property", terms.PROPERTY)
+def _read_property(entry: Entry, found: Found, *, nested: bool, item_of: str | None = None) -> None:
+    entries = entry.entries(f"a property of {item_of}" if item_of else "a property", terms.PROPERTY)
     if item_of:
         name = "element"
     elif "name" in entries:
         name = entries["name"].text("name of a property")
     else:
-        place.wrong("a property has no name", "write name: first")
+        entry.wrong("a property has no name", "write name: first")
         return
     what = f"property {item_of}[]" if item_of else f"property {name}"
     inner, item = _inside(entries, what)
     own, others = _custom(entries, what)
     quality = _quality(entries, what, name, nested)
-    kind, options, implied = _type(place, entries, what, inner, item)
+    kind, options, implied = _type(entry, entries, what, inner, item)
     limits, reading, extras = read_options(entries, what, kind, options)
     longest = implied if limits.max_length is None else limits.max_length
     limits = replace(limits, values=quality.values, max_length=longest)
@@ -89,14 +89,14 @@ def _read_property(place: Place, found: Found, *, nested: bool, item_of: str | N
             fields=tuple(inner),
             items=item,
             extras=_kept(entries, others, quality, extras),
-            line=place.line,
+            line=entry.line,
         )
     )
     found.rules += quality.rules
     _key(entries, what, name, nested or item_of is not None, found)
 
 
-def _inside(entries: Mapping[str, Place], what: str) -> tuple[list[Field], Field | None]:
+def _inside(entries: Mapping[str, Entry], what: str) -> tuple[list[Field], Field | None]:
     inner = Found()
     if "properties" in entries:
         for entry in entries["properties"].items(f"properties of {what}"):
@@ -107,13 +107,13 @@ def _inside(entries: Mapping[str, Place], what: str) -> tuple[list[Field], Field
     return inner.fields, item.fields[0] if item.fields else None
 
 
-def _custom(entries: Mapping[str, Place], what: str) -> tuple[dict[str, Place], list[Any]]:
+def _custom(entries: Mapping[str, Entry], what: str) -> tuple[dict[str, Entry], list[Any]]:
     if "customProperties" not in entries:
         return {}, []
     return read_custom(entries["customProperties"], what, terms.PROPERTY_CUSTOM)
 
 
-def _quality(entries: Mapping[str, Place], what: str, name: str, nested: bool) -> Quality:
+def _quality(entries: Mapping[str, Entry], what: str, name: str, nested: bool) -> Quality:
     if "quality" not in entries:
         return Quality()
     quality = read_quality(entries["quality"], what, name)
@@ -124,7 +124,7 @@ def _quality(entries: Mapping[str, Place], what: str, name: str, nested: bool) -
 
 
 def _type(
-    place: Place, entries: Mapping[str, Place], what: str, inner: list[Field], item: Field | None
+    entry: Entry, entries: Mapping[str, Entry], what: str, inner: list[Field], item: Field | None
 ) -> tuple[types.Type, str, int | None]:
     """The Spark type, the logical type whose options apply, and the length that varchar(n) implies."""
     logical = (
@@ -141,60 +141,60 @@ def _type(
     elif logical:
         kind = types.parse_type(terms.SPARK_OF.get(logical, "string"))
     else:
-        place.wrong(f"{what} has no type", "write physicalType: decimal(10,2) or logicalType: string")
+        entry.wrong(f"{what} has no type", "write physicalType: decimal(10,2) or logicalType: string")
         kind = types.Type("string")
     if kind.name in ("varchar", "char"):
         return types.Type("string"), "string", kind.length
     return kind, logical or terms.LOGICAL_OF[kind.name], None
 
 
-def _physical(place: Place, what: str) -> types.Type:
-    text = place.text(f"physicalType of {what}")
+def _physical(entry: Entry, what: str) -> types.Type:
+    text = entry.text(f"physicalType of {what}")
     try:
         return types.parse_type(text)
     except ValueError as wrong:
         close = difflib.get_close_matches(text.lower(), (*types.ATOMIC, "decimal(10,2)"), n=1)
         fix = f"did you mean {close[0]}?" if close else "name it as Spark does: string, bigint, array<string>, ..."
-        place.wrong(f"physicalType of {what}: {wrong}", fix)
+        entry.wrong(f"physicalType of {what}: {wrong}", fix)
         return types.Type("string")
 
 
-def _masking(place: Place | None) -> Masking | None:
-    if place is None:
+def _masking(entry: Entry | None) -> Masking | None:
+    if entry is None:
         return None
     try:
-        return Masking.parse(place.text("lode.masking"))
+        return Masking.parse(entry.text("lode.masking"))
     except ValueError as wrong:
-        place.wrong(str(wrong))
+        entry.wrong(str(wrong))
         return None
 
 
-def _names(place: Place | None) -> tuple[str, ...]:
-    if place is None:
+def _names(entry: Entry | None) -> tuple[str, ...]:
+    if entry is None:
         return ()
-    value = place.plain()
+    value = entry.plain()
     if isinstance(value, str):
         return (value,)
-    return tuple(entry.text("lode.aliases") for entry in place.items("lode.aliases"))
+    return tuple(one.text("lode.aliases") for one in entry.items("lode.aliases"))
 
 
-def _text(entries: Mapping[str, Place], key: str, what: str) -> str | None:
+def _text(entries: Mapping[str, Entry], key: str, what: str) -> str | None:
     return entries[key].text(f"{key} of {what}") if key in entries else None
 
 
-def _examples(entries: Mapping[str, Place]) -> tuple[Any, ...]:
+def _examples(entries: Mapping[str, Entry]) -> tuple[Any, ...]:
     return tuple(entry.plain() for entry in entries["examples"].items("examples")) if "examples" in entries else ()
 
 
 def _kept(
-    entries: Mapping[str, Place], custom: list[Any], quality: Quality, options: Mapping[str, Any]
+    entries: Mapping[str, Entry], custom: list[Any], quality: Quality, options: Mapping[str, Any]
 ) -> dict[str, Any]:
     kept = {key: value.plain() for key, value in entries.items() if key not in _MODELLED}
     sections = {"customProperties": custom, "quality": quality.others, "logicalTypeOptions": options}
     return kept | {key: value for key, value in sections.items() if value}
 
 
-def _key(entries: Mapping[str, Place], what: str, name: str, nested: bool, found: Found) -> None:
+def _key(entries: Mapping[str, Entry], what: str, name: str, nested: bool, found: Found) -> None:
     if "primaryKey" not in entries or not entries["primaryKey"].flag(f"primaryKey of {what}"):
         return
     if nested:

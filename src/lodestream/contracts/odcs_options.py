@@ -7,13 +7,13 @@ from typing import Any, cast
 
 from lodestream.contracts import odcs_terms as terms
 from lodestream.contracts import types
-from lodestream.contracts.document import Place
+from lodestream.contracts.document import Entry
 from lodestream.contracts.limits import DECLARED, Limits, Spelling, limits_by_word
 from lodestream.contracts.model import Epoch, Reading, Rounding
 
 
 def read_options(
-    entries: Mapping[str, Place], what: str, kind: types.Type, logical: str
+    entries: Mapping[str, Entry], what: str, kind: types.Type, logical: str
 ) -> tuple[Limits, Reading, dict[str, Any]]:
     if "logicalTypeOptions" not in entries:
         return Limits(), Reading(), {}
@@ -28,7 +28,7 @@ def read_options(
     return _limits(options, what), Reading(zone=zone, format=pattern), extras
 
 
-def _limits(options: Mapping[str, Place], what: str) -> Limits:
+def _limits(options: Mapping[str, Entry], what: str) -> Limits:
     stated = {
         one.name: _READ[one.spelling](options[word], f"{word} of {what}")
         for word, one in limits_by_word().items()
@@ -41,38 +41,38 @@ def _limits(options: Mapping[str, Place], what: str) -> Limits:
     return Limits(**stated)
 
 
-def _bound(place: Place, what: str) -> Any:
-    value = place.plain()
+def _bound(entry: Entry, what: str) -> Any:
+    value = entry.plain()
     if value is None or (isinstance(value, int | float | str) and not isinstance(value, bool)):
         return value
-    place.wrong(f"{what} must be a number or a date")
+    entry.wrong(f"{what} must be a number or a date")
     return None
 
 
-def _exclusive(place: Place, what: str) -> Any:
-    value = place.plain()
-    return value if isinstance(value, bool) else _bound(place, what)
+def _exclusive(entry: Entry, what: str) -> Any:
+    value = entry.plain()
+    return value if isinstance(value, bool) else _bound(entry, what)
 
 
-def _positive(place: Place, what: str) -> Any:
-    value = place.plain()
+def _positive(entry: Entry, what: str) -> Any:
+    value = entry.plain()
     if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
-        place.wrong(f"{what} must be a number above 0")
+        entry.wrong(f"{what} must be a number above 0")
         return None
     return value
 
 
-_READ: dict[Spelling, Callable[[Place, str], Any]] = {
-    "whole": Place.whole,
+_READ: dict[Spelling, Callable[[Entry, str], Any]] = {
+    "whole": Entry.whole,
     "positive": _positive,
-    "text": Place.text,
-    "flag": Place.flag,
+    "text": Entry.text,
+    "flag": Entry.flag,
     "bound": _bound,
     "exclusive": _exclusive,
 }
 
 
-def read_reading(own: Mapping[str, Place], base: Reading) -> Reading:
+def read_reading(own: Mapping[str, Entry], base: Reading) -> Reading:
     return Reading(
         coerce="lode.coerce" in own and own["lode.coerce"].flag("lode.coerce"),
         rounding=cast("Rounding | None", _choice(own, "lode.rounding", ("half_up",))),
@@ -84,7 +84,7 @@ def read_reading(own: Mapping[str, Place], base: Reading) -> Reading:
     )
 
 
-def _choice(own: Mapping[str, Place], key: str, choices: tuple[str, ...]) -> str | None:
+def _choice(own: Mapping[str, Entry], key: str, choices: tuple[str, ...]) -> str | None:
     if key not in own:
         return None
     value = own[key].choice(key, choices)

@@ -11,7 +11,7 @@ from typing import Any
 from lodestream.config.duration import parse_duration
 from lodestream.contracts import odcs_terms as terms
 from lodestream.contracts.check import check
-from lodestream.contracts.document import Place, Problem, nearest, parse_document, read_document, refuse
+from lodestream.contracts.document import Entry, Problem, nearest, parse_document, read_document, refuse
 from lodestream.contracts.model import Contract, Threshold
 from lodestream.contracts.odcs_fields import Found, read_custom, read_properties
 from lodestream.contracts.odcs_rules import Quality, read_quality
@@ -53,7 +53,7 @@ def _finish(contract: Contract | None, problems: list[Problem], subject: str) ->
     return contract
 
 
-def _contract(root: Place, dataset: str | None) -> Contract | None:
+def _contract(root: Entry, dataset: str | None) -> Contract | None:
     entries = root.entries("the contract", terms.ROOT)
     if not entries:
         return None
@@ -61,11 +61,11 @@ def _contract(root: Place, dataset: str | None) -> Contract | None:
     chosen = _choose(root, entries, dataset)
     if chosen is None:
         return None
-    place, parts = chosen
+    entry, parts = chosen
     object_name = parts["name"].text("name of the schema object")
     found = read_properties(parts["properties"], object_name) if "properties" in parts else Found()
     if not found.fields:
-        place.wrong(f"{object_name} has no properties", "list its columns under properties:")
+        entry.wrong(f"{object_name} has no properties", "list its columns under properties:")
     quality = _quality(parts, object_name)
     own, others = _custom(parts, object_name)
     purpose, description = _description(entries)
@@ -99,7 +99,7 @@ def _contract(root: Place, dataset: str | None) -> Contract | None:
     )
 
 
-def _heading(root: Place, entries: Mapping[str, Place]) -> None:
+def _heading(root: Entry, entries: Mapping[str, Entry]) -> None:
     for key in ("apiVersion", "kind", "id", "version", "status"):
         if key not in entries:
             root.wrong(f"the contract has no {key}", _HEADING_EXAMPLES[key])
@@ -118,13 +118,13 @@ _HEADING_EXAMPLES = {
 }
 
 
-def _choose(root: Place, entries: Mapping[str, Place], dataset: str | None) -> tuple[Place, dict[str, Place]] | None:
+def _choose(root: Entry, entries: Mapping[str, Entry], dataset: str | None) -> tuple[Entry, dict[str, Entry]] | None:
     """The one schema object that this contract is about."""
     if "schema" not in entries:
         root.wrong("the contract has no schema", "write schema: with one object and its properties")
         return None
-    objects = [(place, place.entries("a schema object", terms.OBJECT)) for place in entries["schema"].items("schema")]
-    named = {parts["name"].plain(): (place, parts) for place, parts in objects if "name" in parts}
+    objects = [(entry, entry.entries("a schema object", terms.OBJECT)) for entry in entries["schema"].items("schema")]
+    named = {parts["name"].plain(): (entry, parts) for entry, parts in objects if "name" in parts}
     if len(named) < len(objects) or not named:
         entries["schema"].wrong("each schema object needs a name of its own", "write - name: trips")
         return None
@@ -143,22 +143,22 @@ def _choose(root: Place, entries: Mapping[str, Place], dataset: str | None) -> t
     return named[dataset]
 
 
-def _quality(parts: Mapping[str, Place], what: str) -> Quality:
+def _quality(parts: Mapping[str, Entry], what: str) -> Quality:
     return read_quality(parts["quality"], what, None) if "quality" in parts else Quality()
 
 
-def _custom(parts: Mapping[str, Place], what: str) -> tuple[dict[str, Place], list[Any]]:
+def _custom(parts: Mapping[str, Entry], what: str) -> tuple[dict[str, Entry], list[Any]]:
     if "customProperties" not in parts:
         return {}, []
     return read_custom(parts["customProperties"], what, terms.OBJECT_CUSTOM)
 
 
-def _object_extras(parts: Mapping[str, Place], quality: Quality, custom: list[Any]) -> dict[str, Any]:
+def _object_extras(parts: Mapping[str, Entry], quality: Quality, custom: list[Any]) -> dict[str, Any]:
     kept = {key: value.plain() for key, value in parts.items() if key not in _OBJECT_MODELLED}
     return kept | {key: value for key, value in (("quality", quality.others), ("customProperties", custom)) if value}
 
 
-def _description(entries: Mapping[str, Place]) -> tuple[str | None, dict[str, Any]]:
+def _description(entries: Mapping[str, Entry]) -> tuple[str | None, dict[str, Any]]:
     if "description" not in entries:
         return None, {}
     parts = entries["description"].entries("description", terms.DESCRIPTION)
@@ -166,7 +166,7 @@ def _description(entries: Mapping[str, Place]) -> tuple[str | None, dict[str, An
     return purpose, {key: value.plain() for key, value in parts.items() if key != "purpose"}
 
 
-def _team(entries: Mapping[str, Place]) -> tuple[str | None, Any]:
+def _team(entries: Mapping[str, Entry]) -> tuple[str | None, Any]:
     """The owner, and the team as written unless it is only the owner."""
     team = entries["team"].plain() if "team" in entries else None
     members = team.get("members") if isinstance(team, dict) else team
@@ -177,13 +177,13 @@ def _team(entries: Mapping[str, Place]) -> tuple[str | None, Any]:
     return None, team
 
 
-def _freshness(entries: Mapping[str, Place]) -> tuple[float | None, list[Any]]:
+def _freshness(entries: Mapping[str, Entry]) -> tuple[float | None, list[Any]]:
     """The freshness objective: how old the newest row may be. The other agreements are kept as they are."""
     freshness: float | None = None
     others: list[Any] = []
-    for place in entries["slaProperties"].items("slaProperties") if "slaProperties" in entries else ():
-        parts = place.entries("slaProperties", terms.SLA)
-        plain = place.plain()
+    for entry in entries["slaProperties"].items("slaProperties") if "slaProperties" in entries else ():
+        parts = entry.entries("slaProperties", terms.SLA)
+        plain = entry.plain()
         ours = (
             isinstance(plain, dict)
             and plain.get("property") in _FRESHNESS
@@ -196,7 +196,7 @@ def _freshness(entries: Mapping[str, Place]) -> tuple[float | None, list[Any]]:
     return freshness, others
 
 
-def _agreed(parts: Mapping[str, Place], plain: Mapping[str, Any]) -> float | None:
+def _agreed(parts: Mapping[str, Entry], plain: Mapping[str, Any]) -> float | None:
     try:
         return parse_duration(f"{plain['value']} {plain.get('unit', '')}".strip())
     except ValueError as wrong:
@@ -204,30 +204,30 @@ def _agreed(parts: Mapping[str, Place], plain: Mapping[str, Any]) -> float | Non
         return None
 
 
-def _event_time(place: Place | None, known: Sequence[str]) -> str | None:
-    if place is None:
+def _event_time(entry: Entry | None, known: Sequence[str]) -> str | None:
+    if entry is None:
         return None
-    name = place.text("lode.eventTime")
+    name = entry.text("lode.eventTime")
     if name not in known:
-        place.wrong(f"the event time {name} is no field", nearest(name, known))
+        entry.wrong(f"the event time {name} is no field", nearest(name, known))
     return name
 
 
-def _duration(place: Place | None, what: str) -> float | None:
-    if place is None:
+def _duration(entry: Entry | None, what: str) -> float | None:
+    if entry is None:
         return None
     try:
-        return parse_duration(place.text(what))
+        return parse_duration(entry.text(what))
     except ValueError as wrong:
-        place.wrong(f"{what}: {wrong}")
+        entry.wrong(f"{what}: {wrong}")
         return None
 
 
-def _limit(place: Place | None) -> Threshold | None:
-    if place is None:
+def _limit(entry: Entry | None) -> Threshold | None:
+    if entry is None:
         return None
     try:
-        return Threshold.parse(place.text("lode.limit"))
+        return Threshold.parse(entry.text("lode.limit"))
     except ValueError as wrong:
-        place.wrong(f"lode.limit: {wrong}")
+        entry.wrong(f"lode.limit: {wrong}")
         return None

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from lodestream.contracts import odcs_terms as terms
-from lodestream.contracts.document import Place, nearest
+from lodestream.contracts.document import Entry, nearest
 from lodestream.contracts.model import Action, Rule, Threshold, parse_action
 
 _MODELLED = ("name", "description", "type", "engine", "implementation")
@@ -27,71 +27,71 @@ class Quality:
     others: list[Any] = field(default_factory=list)
 
 
-def read_quality(place: Place, what: str, column: str | None) -> Quality:
+def read_quality(listed: Entry, what: str, column: str | None) -> Quality:
     found = Quality()
-    for number, entry in enumerate(place.items(f"quality of {what}"), start=1):
+    for number, entry in enumerate(listed.items(f"quality of {what}"), start=1):
         _read_check(entry, f"quality check {number} of {what}", column, found)
     return found
 
 
-def _read_check(place: Place, what: str, column: str | None, found: Quality) -> None:
-    entries = place.entries(what, terms.QUALITY)
-    plain = place.plain()
+def _read_check(entry: Entry, what: str, column: str | None, found: Quality) -> None:
+    entries = entry.entries(what, terms.QUALITY)
+    plain = entry.plain()
     if not isinstance(plain, dict):
         return
-    _meant_for_us(place, plain, what)
+    _meant_for_us(entry, plain, what)
     if plain.get("type") == "custom" and plain.get("engine") == terms.ENGINE:
-        found.rules.append(_own_rule(place, entries, plain, column, what))
+        found.rules.append(_own_rule(entry, entries, plain, column, what))
     elif (condition := _counted(plain)) is not None:
-        found.rules.append(_sql_rule(place, plain, condition, column, what))
+        found.rules.append(_sql_rule(entry, plain, condition, column, what))
     elif column and (values := _listed(plain)) is not None:
         found.values = values
     else:
         found.others.append(plain)
 
 
-def _meant_for_us(place: Place, plain: Mapping[str, Any], what: str) -> None:
+def _meant_for_us(entry: Entry, plain: Mapping[str, Any], what: str) -> None:
     """Checks of other engines are theirs. A slip in our name would leave a rule unenforced, and nobody told."""
     engine = str(plain.get("engine", ""))
     if engine != terms.ENGINE and get_close_matches(engine.lower(), (terms.ENGINE,), cutoff=0.85):
-        place.wrong(f"engine of {what}: {engine} would not be enforced here", f"write engine: {terms.ENGINE}")
+        entry.wrong(f"engine of {what}: {engine} would not be enforced here", f"write engine: {terms.ENGINE}")
 
 
 def _own_rule(
-    place: Place, entries: Mapping[str, Place], plain: Mapping[str, Any], column: str | None, what: str
+    entry: Entry, entries: Mapping[str, Entry], plain: Mapping[str, Any], column: str | None, what: str
 ) -> Rule:
     parts = _implementation(entries["implementation"], what) if "implementation" in entries else {}
     if "expression" not in parts:
-        place.wrong(f"{what} has no expression", "write implementation: {expression: fare_amount >= 0}")
+        entry.wrong(f"{what} has no expression", "write implementation: {expression: fare_amount >= 0}")
     action, threshold = _action(parts, what)
     return Rule(
-        name=_name(place, plain, what),
+        name=_name(entry, plain, what),
         expression=parts["expression"].text(f"expression of {what}") if "expression" in parts else "true",
         action=action,
         threshold=threshold,
         description=plain.get("description"),
         column=column,
         extras={key: value for key, value in plain.items() if key not in _MODELLED},
-        line=place.line,
+        line=entry.line,
     )
 
 
-def _implementation(place: Place, what: str) -> dict[str, Place]:
+def _implementation(entry: Entry, what: str) -> dict[str, Entry]:
     """Either the expression alone, or a mapping with action and threshold."""
-    if isinstance(place.plain(), str):
-        return {"expression": place}
-    return place.entries(f"implementation of {what}", terms.IMPLEMENTATION)
+    if isinstance(entry.plain(), str):
+        return {"expression": entry}
+    return entry.entries(f"implementation of {what}", terms.IMPLEMENTATION)
 
 
-def _name(place: Place, plain: Mapping[str, Any], what: str) -> str:
+def _name(entry: Entry, plain: Mapping[str, Any], what: str) -> str:
     name = plain.get("name")
     if isinstance(name, str) and name.strip():
         return name
-    place.wrong(f"{what} has no name", "a rule's name is the reason in the dead letters: name: fare is not negative")
+    entry.wrong(f"{what} has no name", "a rule's name is the reason in the dead letters: name: fare is not negative")
     return what
 
 
-def _action(parts: Mapping[str, Place], what: str) -> tuple[Action, Threshold | None]:
+def _action(parts: Mapping[str, Entry], what: str) -> tuple[Action, Threshold | None]:
     """`action: fail above 5 %` says both; a `threshold` of its own is the longer way to say it."""
     limit = _threshold(parts, what)
     if "action" not in parts:
@@ -111,7 +111,7 @@ def _nearest_action(meant: str) -> str:
     return f'write {meant} above 5 %, or "{meant} above 5 % over 1 min"' if known else nearest(meant, terms.ACTIONS)
 
 
-def _threshold(parts: Mapping[str, Place], what: str) -> Threshold | None:
+def _threshold(parts: Mapping[str, Entry], what: str) -> Threshold | None:
     if "threshold" not in parts:
         return None
     try:
@@ -130,16 +130,16 @@ def _counted(plain: Mapping[str, Any]) -> str | None:
     return match[1] if match else None
 
 
-def _sql_rule(place: Place, plain: Mapping[str, Any], condition: str, column: str | None, what: str) -> Rule:
+def _sql_rule(entry: Entry, plain: Mapping[str, Any], condition: str, column: str | None, what: str) -> Rule:
     for placeholder in ("{property}", "{column}", "${column}", "${property}"):
         condition = condition.replace(placeholder, f"`{column}`" if column else placeholder)
     return Rule(
-        name=_name(place, plain, what),
+        name=_name(entry, plain, what),
         expression=f"NOT coalesce(({condition}), false)",
         description=plain.get("description"),
         column=column,
         extras={key: value for key, value in plain.items() if key not in (*_MODELLED, "query", "mustBe")},
-        line=place.line,
+        line=entry.line,
     )
 
 

@@ -12,7 +12,7 @@ from lodestream.config import nearest
 from lodestream.errors import DeclarationError, LodeError, UserCodeError
 from lodestream.pipeline import Finding, Location, Table
 from lodestream.pipeline.query_check import judged_names, near_function
-from lodestream.planning.checks import place_of
+from lodestream.planning.checks import location_of
 
 _PLACE = re.compile(r"line (\d+),? pos(?:ition)? (\d+)", re.IGNORECASE)
 _NAMED = re.compile(r"`((?:[^`]|``)*)`")
@@ -35,7 +35,7 @@ def blamed(table: Table, error: Exception) -> Finding:
     if isinstance(error, LodeError) and error.__cause__ is None:
         message = error.what if table.name in error.what else f"{table.name}: {error.what}"
         # What is refused of a query stands in its file, as it does without Spark.
-        place = place_of(table, 1) if isinstance(error, DeclarationError) else table.location
+        place = location_of(table, 1) if isinstance(error, DeclarationError) else table.location
         return Finding("error", table.name, message, error.why or "", error.fix or "", place)
     if not isinstance(error, LodeError):
         said = " ".join((str(error).strip() or type(error).__name__).splitlines()[0].split())[:300]
@@ -135,9 +135,9 @@ def _query_line(table: Table, error: PySparkException, facts: dict[str, str]) ->
     said = int(found[1]) if found else None
     there = _lines_at_fault(table, error, facts)
     if there:
-        return place_of(table, said if said in there else there[0])
+        return location_of(table, said if said in there else there[0])
     lines = (table.sql or "").splitlines()
-    return place_of(table, said if said is not None and said <= len(lines) else 1)
+    return location_of(table, said if said is not None and said <= len(lines) else 1)
 
 
 def _lines_at_fault(table: Table, error: PySparkException, facts: dict[str, str]) -> list[int]:

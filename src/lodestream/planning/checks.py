@@ -48,7 +48,7 @@ def static_findings(project: Project, stored: Stored | None = None, judged: Coll
     return found
 
 
-def place_of(table: Table, line: int | None) -> Location:
+def location_of(table: Table, line: int | None) -> Location:
     """A line of the table's query; for a query that stands in Python, the declaration."""
     return Location(str(table.sql_path), line or 1) if table.sql_path else table.location
 
@@ -56,7 +56,7 @@ def place_of(table: Table, line: int | None) -> Location:
 def query_finding(table: Table, one: Problem) -> Finding:
     where = f" (line {one.line} of the query)" if not table.sql_path and one.line and one.line > 1 else ""
     return Finding(
-        one.severity, table.name, f"{table.name}: {one.what}{where}", one.why, one.fix, place_of(table, one.line)
+        one.severity, table.name, f"{table.name}: {one.what}{where}", one.why, one.fix, location_of(table, one.line)
     )
 
 
@@ -78,8 +78,8 @@ def _registers(project: Project) -> bool:
     return False
 
 
-def _error(table: Table, what: str, why: str, fix: str, place: Location | None = None) -> Finding:
-    return Finding("error", table.name, f"{table.name}: {what}", why, fix, place or table.location)
+def _error(table: Table, what: str, why: str, fix: str, location: Location | None = None) -> Finding:
+    return Finding("error", table.name, f"{table.name}: {what}", why, fix, location or table.location)
 
 
 def _decoding(_project: Project, table: Table, about: KnownTable) -> Iterator[Finding]:
@@ -243,12 +243,12 @@ def _gold_contract(table: Table, about: KnownTable, contract: Contract) -> Itera
             close = nearest(one.name, [name for name in about.made if name.lower() not in asked])
             fix = f"did you mean {close}? Write AS {one.name}" if close else f"add the column {one.name} to the query"
             why = f"contract {contract.title} promises it to readers"
-            yield _error(table, f"the query gives no column {one.name}", why, fix, place_of(table, 1))
+            yield _error(table, f"the query gives no column {one.name}", why, fix, location_of(table, 1))
     for name in about.made:
         if name.lower() not in asked:
             why = f"contract {contract.title} does not name it"
             fix = "take it out of the query, or add it to the contract"
-            yield _error(table, f"the query gives {name}, which is not promised", why, fix, place_of(table, 1))
+            yield _error(table, f"the query gives {name}, which is not promised", why, fix, location_of(table, 1))
 
 
 def _silver_contract(project: Project, table: Table, about: KnownTable, contract: Contract) -> Iterator[Finding]:
@@ -294,23 +294,23 @@ def _dropped(project: Project, table: Table, about: KnownTable) -> Iterator[Find
     """Rows that a WHERE drops are accounted for nowhere, and the batch is refused."""
     if table.tier != "silver" or table.is_reference or table.allow_no_rows or not _accounts(project, table):
         return
-    place = None
+    location = None
     if table.sql is not None:
         line = dropping_line(table.sql, driving(project, table) or "")
-        place = place_of(table, line) if line else None
+        location = location_of(table, line) if line else None
     elif about.shape is not None and about.shape.dropped_at:
-        place = Location(table.location.file, about.shape.dropped_at)
+        location = Location(table.location.file, about.shape.dropped_at)
         if about.shape.dropped_by in DEDUPLICATES:
-            yield _error(table, f"its function calls {about.shape.dropped_by}()", _ONE_BATCH, _BY_KEYS, place)
+            yield _error(table, f"its function calls {about.shape.dropped_by}()", _ONE_BATCH, _BY_KEYS, location)
             return
-    if place is not None:
+    if location is not None:
         yield _error(
             table,
             "it drops rows that nothing accounts for",
             "every input row is published, a dead letter, a duplicate or counted by a declared filter; "
             "a batch with a row that is dropped in the code is refused",
             "declare the condition instead: filters={'name': 'rows to keep'}",
-            place,
+            location,
         )
 
 
@@ -323,16 +323,16 @@ def _folded(project: Project, table: Table, _about: KnownTable) -> Iterator[Find
     words, line = found
     what = f"{words} in a Silver query"
     if words == "SELECT DISTINCT":
-        yield _error(table, what, _ONE_BATCH, _BY_KEYS, place_of(table, line))
+        yield _error(table, what, _ONE_BATCH, _BY_KEYS, location_of(table, line))
     elif words == "UNION":
         fix = f"write UNION ALL; {_BY_KEYS}"
-        yield _error(table, f"{what} removes duplicates", _ONE_BATCH, fix, place_of(table, line))
+        yield _error(table, f"{what} removes duplicates", _ONE_BATCH, fix, location_of(table, line))
     else:
         why = "a query sees the rows of one batch, so that what it takes would depend on how they arrive"
         fix = (
             "choose rows by what they hold: filters={'name': 'rows to keep'}; the first of many belong in a Gold table"
         )
-        yield _error(table, what, why, fix, place_of(table, line))
+        yield _error(table, what, why, fix, location_of(table, line))
 
 
 def _accounts(project: Project, table: Table) -> bool:

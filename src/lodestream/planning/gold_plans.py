@@ -43,9 +43,9 @@ def unkept_findings(project: Project) -> list[Finding]:
         if table.tier == "gold" and table.strategy is None:
             way, why, fix = gold_way(project, table)
             if way == REFUSED:
-                place = Location(str(table.sql_path), 1) if table.sql_path else table.location
+                location = Location(str(table.sql_path), 1) if table.sql_path else table.location
                 what = f"{table.name} cannot be kept as declared"
-                found.append(Finding("error", table.name, what, why, fix or "correct the query", place))
+                found.append(Finding("error", table.name, what, why, fix or "correct the query", location))
     return found
 
 

@@ -88,10 +88,10 @@ def make_plan(project: Project, look: Look | None = None, deep: Deep | None = No
 
 def _undeclarable(project: Project) -> Iterator[Finding]:
     for name, error in project.problems:
-        place = Location(error.file, error.line or 1) if error.file else project.pipeline.location
-        what = error.what.removeprefix(f"{place}: ")
+        location = Location(error.file, error.line or 1) if error.file else project.pipeline.location
+        what = error.what.removeprefix(f"{location}: ")
         what = what if name in what else f"{name}: {what}"
-        yield Finding("error", name, what, error.why or "", error.fix or "", place)
+        yield Finding("error", name, what, error.why or "", error.fix or "", location)
 
 
 def _decided(table: PlannedTable, deep: Deep) -> PlannedTable:
@@ -104,9 +104,9 @@ def _unenforceable(project: Project) -> Iterator[Finding]:
     for table in project.graph:
         error = unfit(project.graph, table)
         if error is not None:
-            place = Location(error.file, error.line) if error.file and error.line else table.location
-            what = error.what.removeprefix(f"{place}: ")
-            yield Finding("error", table.name, what, error.why or "", error.fix or "", place)
+            location = Location(error.file, error.line) if error.file and error.line else table.location
+            what = error.what.removeprefix(f"{location}: ")
+            yield Finding("error", table.name, what, error.why or "", error.fix or "", location)
 
 
 def _missing_files(project: Project) -> Iterator[Finding]:

@@ -72,9 +72,9 @@ def _named_like_ours(table: Table) -> DeclarationError | None:
     tree = read_query(table.sql, start, inline=table.sql_path is None)
     for name, line in result_names(tree) if tree is not None else ():
         if reserved(name):
-            place = Location(start.file, line) if table.sql_path and line else start
+            location = Location(start.file, line) if table.sql_path and line else start
             what = f"{table.name} cannot have a column {name}"
-            return declaration_error(place, what, why=RESERVED, fix=f"give it another name: AS {name.strip('_')}")
+            return declaration_error(location, what, why=RESERVED, fix=f"give it another name: AS {name.strip('_')}")
     return None
 
 

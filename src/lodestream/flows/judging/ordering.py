@@ -50,7 +50,7 @@ class KeyedJudge(Judge):
         gone = expr(f"coalesce(({self.delete_when}\n), false)") if self.delete_when else lit(False)
         gone = gone | notice.eqNullSafe(lit(TRUNCATE))
         # The function's columns are gone once the rows are conformed, so the place rides along in the raw row.
-        place = place_of(rows, self.sequence, gone)
+        place = location_of(rows, self.sequence, gone)
         marked = rows.withColumn(CARRIED, col(CARRIED).withField(PLACE, place).withField(_NOTICE, notice))
         judged = Judge.conformed(self, marked).withColumn(PLACE, col(f"{CARRIED}.{PLACE}"))
         noticed = col(f"{CARRIED}.{_NOTICE}")
@@ -91,7 +91,7 @@ def deletes() -> Column:
     return col(f"{PLACE}.{GONE}")
 
 
-def place_of(rows: DataFrame, sequence: Sequence[str], gone: Column) -> Column:
+def location_of(rows: DataFrame, sequence: Sequence[str], gone: Column) -> Column:
     """The sequence, then the coordinates in the source: partition and offset, or file and row.
 
     Without `sequence_by` the source's own time stands first, if it has one. Rows that have no position, because
