@@ -213,14 +213,22 @@ def _keys_of_nothing(table: Table, about: KnownTable) -> Iterator[Finding]:
 
 
 def _conditions(project: Project, table: Table, about: KnownTable) -> Iterator[Finding]:
-    given = [(f'filter "{one.name}"', one.sql, about.columns) for one in table.filters]
-    given += [(f'expectation "{one.name}"', one.sql, about.columns) for one in table.expectations]
+    judged = _judged(about)
+    given = [(f'filter "{one.name}"', one.sql, judged) for one in table.filters]
+    given += [(f'expectation "{one.name}"', one.sql, judged) for one in table.expectations]
     if table.delete_when:
         given.append(("delete_when", table.delete_when, about.made))
     for label, sql, columns in given:
         for one in check_expression(sql, columns, extended=has_extensions(project)) if columns is not None else ():
             message = f"{table.name}: {label}: {one.what}"
             yield Finding(one.severity, table.name, message, one.why, one.fix, table.location)
+
+
+def _judged(about: KnownTable) -> Columns | None:
+    """What filters and expectations see: the contract's columns, and every other one that was returned."""
+    if about.contract is None or about.columns is None:
+        return about.columns
+    return {**about.made, **about.columns} if about.made is not None else None
 
 
 def _fulfilled(project: Project, table: Table, about: KnownTable) -> Iterator[Finding]:

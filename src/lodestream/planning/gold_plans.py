@@ -11,6 +11,7 @@ from lodestream.pipeline import Finding, Location, Table, parse_partition
 from lodestream.pipeline.gold.choose import choose
 from lodestream.pipeline.gold.plan import InputInfo
 from lodestream.pipeline.gold.statement import refuse_catalogs
+from lodestream.planning.known_columns import HISTORY
 from lodestream.planning.project import Project, contract_of
 
 Way = tuple[str, str, str | None]
@@ -103,10 +104,11 @@ def _info(project: Project, name: str, lookup: bool) -> InputInfo:
 def known_columns(project: Project, table: Table) -> Columns:
     """Of the contract, else of the declared schema, else of the table itself once it exists."""
     contract = contract_of(table)
+    of_versions = HISTORY if table.history else {}
     if contract is not None:
-        return {field.name: field.type for field in contract}
+        return {**{field.name: field.type for field in contract}, **of_versions}
     if table.reference is not None and table.reference.schema:
-        return _from_ddl(table.reference.schema)
+        return {**_from_ddl(table.reference.schema), **of_versions}
     return _from_catalog(project, table.name)
 
 

@@ -252,6 +252,32 @@ def test_an_option_that_names_a_column_wrongly(project: Project, options: str, s
     assert found.location.file.endswith("pipeline.py")
 
 
+@pytest.mark.parametrize("made", ["raw", 'raw.select("*")', 'raw.withColumn("test", raw.test)', "helped(raw)"])
+def test_a_condition_may_name_what_the_function_returns_and_the_contract_does_not(project: Project, made: str) -> None:
+    options = 'decode=Json("order_id bigint, test boolean"), contract="order.yaml", filters={"real": "not test"}'
+    text = f"""
+        @shop.silver({options}, expect={{"told": "test is not null"}})
+        def real(raw):
+            return {made}
+    """
+    assert project.add(text).errors() == []
+    misspelt = project.add(text.replace('"not test"', '"not tets"')).errors()
+    assert [one.fix for one in misspelt] == ([] if made == "helped(raw)" else ["did you mean test?"])
+
+
+def test_the_columns_of_versions_are_known(project: Project) -> None:
+    (project.root / "rates.csv").write_text("currency,rate,since\n")
+    sql = "SELECT o.order_id AS id FROM silver.orders o JOIN silver.rates r ON o.ordered_at >= r.valid_from"
+    project.add(f"""
+        shop.reference("rates", "rates.csv", keys="currency", history=True, sequence_by="since",
+                       schema="currency string, rate decimal(9,4), since date")
+        shop.gold("paid", owner="me", sql="{sql}")
+    """)
+    plan = make_plan(open_sound(load_config(project.root)))
+    (paid,) = [one for one in plan.tables if one.name == "gold.paid"]
+    assert "is not a column" not in str(paid)
+
+
 def test_keys_that_the_contract_does_not_have(project: Project) -> None:
     found = project.add(PIPELINE.replace('"order.yaml"', '"order.yaml", keys="orderid"'), base="").error()
     assert found.fix == "did you mean order_id?"
