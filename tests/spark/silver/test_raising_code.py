@@ -97,6 +97,22 @@ def test_a_row_that_raises_is_a_dead_letter_and_the_batch_goes_on(line: Make) ->
     assert item == (13, 1700000000123469, 35)
 
 
+def in_java(events: DataFrame) -> DataFrame:
+    """An overflow that Spark has no words of its own for: Java's exception as it is."""
+    return events.selectExpr("id", "unix_micros(timestamp_millis(cast(cents AS bigint))) AS cents", "_lode")
+
+
+def test_an_exception_of_java_itself_costs_its_row(line: Make) -> None:
+    shop_line = line(shop(in_java))
+    most = str(2**63 - 1)
+    shop_line.send(*[{"id": number, "cents": most if number == 3 else "1"} for number in range(7)])
+    flows = shop_line.flows()
+    done = shop_line.run({name: flows[name] for name in ("bronze.events", "silver.orders")})
+    assert shop_line.rows(DEAD, "offset", "reasons") == [(3, ["raised: java.lang.ArithmeticException: long overflow"])]
+    assert shop_line.column("silver.orders", "id") == [0, 1, 2, 4, 5, 6]
+    assert balanced(done["silver.orders"])
+
+
 @pytest.mark.parametrize(
     ("worth", "said"),
     [(in_sql, {3: "CAST_INVALID_INPUT"}), (in_pandas, {3: "raised: ValueError: ", 5: "raised: KeyError: 'a refund'"})],

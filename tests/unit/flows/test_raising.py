@@ -83,6 +83,29 @@ def test_the_reason_is_the_last_line_of_the_users_traceback() -> None:
     assert "\tat " not in trace
 
 
+THROWN = """An error occurred while calling o1.collectToPython.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Lost task 0.0 in stage 0.0 (TID 0): {thrown}
+\tat java.base/java.lang.Math.multiplyExact(Math.java:1004)
+\tat {frame}(Unknown Source)
+\tat org.apache.spark.sql.catalyst.expressions.GeneratedClass$Iterator.processNext(Unknown Source)
+"""
+EVALUATED = "org.apache.spark.sql.catalyst.util.DateTimeUtils.millisToMicros"
+
+
+@pytest.mark.parametrize(
+    ("thrown", "frame", "by_row"),
+    [
+        ("java.lang.ArithmeticException: long overflow", EVALUATED, True),
+        ("java.lang.ArithmeticException: long overflow", "org.apache.iceberg.io.TaskWriter.write", False),
+        ("java.io.UncheckedIOException: no space left", EVALUATED, False),
+        ("java.lang.OutOfMemoryError: Java heap space", EVALUATED, False),
+    ],
+)
+def test_what_java_throws_in_an_expression_is_of_a_row(thrown: str, frame: str, by_row: bool) -> None:
+    found = raised_by_row(Exception(THROWN.format(thrown=thrown, frame=frame)))
+    assert found == (thrown if by_row else None)
+
+
 def test_data_exceptions_of_sql_are_rows_and_others_are_not() -> None:
     assert raised_by_row(Exception("[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012")) is not None
     assert raised_by_row(Exception("[TABLE_OR_VIEW_NOT_FOUND] no. SQLSTATE: 42P01")) is None

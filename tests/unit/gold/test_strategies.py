@@ -209,6 +209,8 @@ def test_a_table_read_twice_is_not_pruned_for_one_of_its_readers() -> None:
         ("SELECT t.*, z.location AS zone FROM silver.trips t JOIN silver.zones z ON true", "two columns named zone"),
         ("SELECT zone FROM silver.trips VERSION AS OF 3", "as it was"),
         ("SELECT zone FROM silver.trips TABLESAMPLE (10 PERCENT)", "a sample of silver.trips"),
+        ("SELECT zone FROM silver.trips JOIN identifier('silver.zones') z USING (zone)", "IDENTIFIER"),
+        ("WITH a AS (SELECT * FROM identifier('silver.' || 'trips')) SELECT zone FROM a", "IDENTIFIER"),
         ("SELECT zone FROM (SELECT zone FROM silver.trips) TABLESAMPLE (5 ROWS)", "a sample of a subquery"),
         ("SELECT zone FROM (SELECT zone FROM silver.trips) TABLESAMPLE (5 ROWS) x", "a sample of its input"),
         ("WITH a AS (SELECT zone FROM silver.trips) SELECT zone FROM a TABLESAMPLE (5 ROWS)", "a sample of a"),

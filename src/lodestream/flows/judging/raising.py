@@ -16,6 +16,13 @@ from lodestream.sources.codecs.frame import registry_failure
 MOST = 100
 # Data exceptions (a bad cast, a division by zero), `raise_error`, and functions that failed.
 _STATES = re.compile(r"SQLSTATE: (22...|P0001|39000)\b")
+# What Java itself throws in a task (an overflow of `timestamp_millis`), and where: a value is at fault when that was in
+# an expression, not in what reads or writes files.
+_THROWN = re.compile(
+    r"(?:Lost task [^\n]*?|\nCaused by): (java\.(?!io|net|nio)[\w.]+Exception[^\n]*)\n((?:\tat [^\n]*\n?)+)"
+)
+_FRAME = re.compile(r"\tat (?!java|jdk|scala|sun)([^\n]*)")
+_EVALUATION = ("org.apache.spark.sql.catalyst.", "org.apache.spark.sql.types.", "org.apache.spark.unsafe.")
 _TRACE = "Traceback (most recent call last):"
 _OURS = re.compile(r'  File "[^"]*/(?:pyspark|lodestream)/')
 _LONGEST = 200
@@ -81,9 +88,17 @@ def raised_by_row(error: BaseException) -> str | None:
     if _TRACE in text:
         return _shortened(_trace(text)[-1])
     if _STATES.search(text) is None:
-        return None
+        return _thrown(text)
     said = next((line for line in text.splitlines() if _STATES.search(line)), text.strip().splitlines()[0])
     return _shortened(said.strip())
+
+
+def _thrown(text: str) -> str | None:
+    for thrown, frames in _THROWN.findall(text):
+        first = _FRAME.search(frames)
+        if first is not None and first[1].startswith(_EVALUATION):
+            return _shortened(thrown)
+    return None
 
 
 def users_trace(error: BaseException) -> str:

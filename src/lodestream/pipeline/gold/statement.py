@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -19,6 +19,7 @@ from lodestream.pipeline.gold.plan import InputInfo, now_view
 from lodestream.pipeline.gold.tables import base_tables, table_name
 
 _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
+_COMPUTED = "identifier"
 _TIERS = ("bronze", "silver", "gold")
 _BEFORE_A_TABLE = (TokenType.FROM, TokenType.JOIN, TokenType.COMMA, TokenType.L_PAREN, TokenType.TABLE)
 
@@ -74,6 +75,8 @@ def query_inputs(sql: str) -> tuple[str, ...]:
     try:
         parsed = _one_query(parse(sql))
     except UnreadableError:
+        if _is_computed(sql):
+            raise _computed() from None
         return tuple(dict.fromkeys(name for name, _ in mentions(sql)))
     return tuple(dict.fromkeys(table_name(table) for table in base_tables(parsed.trees[0])))
 
@@ -86,7 +89,32 @@ def _one_query(parsed: Parsed) -> Parsed:
             why=f"it holds {len(parsed.trees)} statement(s): {found}",
             fix="keep the one query that gives the table's rows; Lodestream writes them",
         )
+    if any(isinstance(one.this, exp.Anonymous) and one.this.name.lower() == _COMPUTED for one in _all_tables(parsed)):
+        raise _computed()
     return parsed
+
+
+def _all_tables(parsed: Parsed) -> Iterator[exp.Table]:
+    return parsed.trees[0].find_all(exp.Table)
+
+
+def _computed() -> DeclarationError:
+    return DeclarationError(
+        "a query names a table by IDENTIFIER(...)",
+        why="which tables feed it must be known before it runs, and this name is computed",
+        fix="write the name itself: FROM silver.trips",
+    )
+
+
+def _is_computed(sql: str) -> bool:
+    """IDENTIFIER(...) where a table stands."""
+    tokens = _tokens(sql)
+    return any(
+        before.token_type in (TokenType.FROM, TokenType.JOIN)
+        and name.text.lower() == _COMPUTED
+        and after.token_type == TokenType.L_PAREN
+        for before, name, after in zip(tokens, tokens[1:], tokens[2:], strict=False)
+    )
 
 
 def _unread(sql: str, inputs: Mapping[str, InputInfo], why: str) -> Statement:
@@ -95,6 +123,8 @@ def _unread(sql: str, inputs: Mapping[str, InputInfo], why: str) -> Statement:
     edits: list[Edit] = []
     if _samples(sql):
         raise _sampled("its input")
+    if _is_computed(sql):
+        raise _computed()
     for mentioned, (first, last, alias) in mentions(sql):
         name = known.get(mentioned)
         if name is None:
@@ -108,20 +138,13 @@ def _unread(sql: str, inputs: Mapping[str, InputInfo], why: str) -> Statement:
 
 def _samples(sql: str) -> bool:
     """TABLESAMPLE with its parentheses; a column may have that name."""
-    try:
-        tokens = Spark().tokenize(sql)
-    except SqlglotError:
-        return False
-    types = [token.token_type for token in tokens]
+    types = [token.token_type for token in _tokens(sql)]
     return (TokenType.TABLE_SAMPLE, TokenType.L_PAREN) in pairwise(types)
 
 
 def mentions(sql: str) -> list[tuple[str, Edit]]:
     """Tables by their names alone, for a text that only Spark can read: `tier.name` after FROM, JOIN or a comma."""
-    try:
-        tokens = Spark().tokenize(sql)
-    except SqlglotError:
-        return []
+    tokens = _tokens(sql)
     found: list[tuple[str, Edit]] = []
     for number, token in enumerate(tokens[:-2]):
         dotted = tokens[number + 1].token_type == TokenType.DOT and tokens[number + 2].token_type in _NAMES
@@ -140,6 +163,13 @@ def mentions(sql: str) -> list[tuple[str, Edit]]:
         alias = "" if named or whole else f" AS {quoted(name.text)}"
         found.append((f"{token.text}.{name.text}".lower(), (tokens[place].start, name.end + 1, alias)))
     return found
+
+
+def _tokens(sql: str) -> list[Token]:
+    try:
+        return Spark().tokenize(sql)
+    except SqlglotError:
+        return []
 
 
 def _dotted(tokens: Sequence[Token]) -> bool:
