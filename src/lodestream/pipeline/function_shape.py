@@ -26,10 +26,12 @@ _GENERATES = re.compile(r"explode|inline|stack|json_tuple|flatMap|mapIn")
 class Shape:
     """`columns` as the function gives them; `dropped_at` is the line of a filter, when each row is one of the input.
 
-    `dropped_by` is the call that stands there.
+    `dropped_by` is the call that stands there. `made` are the names, in lower case, that the function gave a value: the
+    other columns are those of its input, as they were.
     """
 
     columns: tuple[str, ...]
+    made: frozenset[str] = frozenset()
     dropped_at: int | None = None
     dropped_by: str = ""
 
@@ -161,16 +163,19 @@ def _columns(call: str, arguments: Sequence[ast.expr], before: Shape) -> Shape |
 
 
 def _renamed(before: Shape, old: str, new: str) -> Shape:
-    return replace(before, columns=tuple(new if one.lower() == old.lower() else one for one in before.columns))
+    columns = tuple(new if one.lower() == old.lower() else one for one in before.columns)
+    return replace(before, columns=columns, made=before.made | {new.lower()})
 
 
 def _with(before: Shape, names: Sequence[str]) -> Shape:
     held = {one.lower() for one in before.columns}
-    return replace(before, columns=(*before.columns, *(name for name in names if name.lower() not in held)))
+    columns = (*before.columns, *(name for name in names if name.lower() not in held))
+    return replace(before, columns=columns, made=before.made | {name.lower() for name in names})
 
 
 def _selected(arguments: Sequence[ast.expr], before: Shape) -> Shape | None:
     names: list[str] = []
+    made: set[str] = set()
     for one in arguments:
         text = _text(one)
         if text == "*":
@@ -182,9 +187,10 @@ def _selected(arguments: Sequence[ast.expr], before: Shape) -> Shape | None:
             if alias is None:
                 return None
             names.append(alias)
+            made.add(alias.lower())
         else:
             return None
-    return replace(before, columns=tuple(names))
+    return replace(before, columns=tuple(names), made=before.made | made)
 
 
 def _text(node: ast.expr | None) -> str | None:

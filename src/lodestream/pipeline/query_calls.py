@@ -21,6 +21,10 @@ _ADDS_UP = ("sum", "avg", "mean", "try_sum", "try_avg", "stddev", "variance")
 _NOT_A_NUMBER = ("array", "map", "struct", "binary", "boolean", "variant", "date", "timestamp_ntz")
 # Spark adds up moments with a zone, as seconds, but has no spread of them.
 _NO_MOMENTS = ("stddev", "variance")
+_ALWAYS = {
+    "array": "array", "collect_list": "array", "collect_set": "array", "map": "map", "named_struct": "struct",
+    "sequence": "array", "split": "array", "struct": "struct",
+}  # fmt: skip
 # What other databases call a function of Spark's.
 _ELSEWHERE = {
     "average": "avg", "charindex": "locate", "datetime": "timestamp", "getdate": "now", "group_concat": "listagg",
@@ -83,14 +87,24 @@ def _distance(one: str, other: str, most: int) -> int:
 def not_numbers(tree: exp.Query, levels: Levels) -> Iterator[Problem]:
     for node in tree.find_all(exp.AggFunc):
         name, argument = called(node), node.this
-        if name not in _ADDS_UP or not isinstance(argument, exp.Column):
+        if name not in _ADDS_UP or not isinstance(argument, exp.Expression):
             continue
-        kind = levels.kind(argument)
+        kind = _kind(argument, levels)
         plain = kind.lower().split("<")[0].strip() if kind is not None else ""
         if kind is not None and (plain in _NOT_A_NUMBER or (plain == "timestamp" and name in _NO_MOMENTS)):
             column = argument.sql("spark")
             what, why = f"{name}({column}) adds up {kind}", f"{name} takes numbers"
             yield Problem(what, why, _instead(kind.lower(), name, column), line_of(argument))
+
+
+def _kind(argument: exp.Expression, levels: Levels) -> str | None:
+    """Of a column what is known of it; of a few expressions what they always are."""
+    plain = argument.unnest()
+    if isinstance(plain, exp.Column):
+        return levels.kind(plain)
+    if isinstance(plain, exp.Predicate | exp.Connector | exp.Not):
+        return "boolean"
+    return _ALWAYS.get(called(plain) or "")
 
 
 def _instead(kind: str, name: str, column: str) -> str:

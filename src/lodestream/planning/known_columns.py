@@ -23,7 +23,6 @@ from lodestream.planning.project import Project, contract_of
 HISTORY: Columns = {VALID_FROM: None, VALID_TO: None, IS_CURRENT: "boolean"}
 # A stored table's columns by its name, or None when it does not exist.
 Stored = Callable[[str], Sequence[str] | None]
-# The raw row that rides along through a Silver function.
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,4 +167,11 @@ def _made(project: Project, table: Table, seen: Mapping[str, Columns | None]) ->
         for written, name in zip(table.inputs, full, strict=True)
     }
     shape = function_shape(table.function, inputs)
-    return (dict.fromkeys(shape.columns) if shape else None), shape
+    kinds = (seen.get(followed) if followed else None) or {}
+    return ({name: _untouched(name, shape, kinds) for name in shape.columns} if shape else None), shape
+
+
+def _untouched(name: str, shape: Shape, kinds: Columns) -> str | None:
+    """The type of a column that a function gives back as it came."""
+    found = [kind for one, kind in kinds.items() if one.lower() == name.lower()]
+    return found[0] if len(found) == 1 and name.lower() not in shape.made else None

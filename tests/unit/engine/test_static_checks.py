@@ -77,6 +77,8 @@ def project(tmp_path: Path) -> Project:
         ("SELECT status, -- why\n coun(*) AS n FROM silver.orders GROUP BY status", 2, "no function coun", "count?"),
         ("SELECT lenght(status) AS l FROM silver.orders", 1, "no function lenght", "length?"),
         ("SELECT status,\n\nsum(tags) AS n FROM silver.orders GROUP BY status", 3, "adds up array<string>", "size(tags)"),
+        ("SELECT status, sum(amount > 3) AS n FROM silver.orders GROUP BY status", 1, "adds up boolean", "count_if("),
+        ("SELECT status, avg(split(status, ',')) AS n FROM silver.orders GROUP BY status", 1, "adds up array", "size("),
         ("SELECT t.s AS s, sum(t.p) AS n FROM (SELECT status AS s, paid AS p FROM silver.orders) t GROUP BY t.s", 1,
          "sum(t.p) adds up boolean", "count_if(t.p)"),
         ("SELECT status,\norder_id, count(*) AS n\nFROM silver.orders GROUP BY status", 2, "order_id is neither grouped",
@@ -263,6 +265,21 @@ def test_a_condition_may_name_what_the_function_returns_and_the_contract_does_no
     assert project.add(text).errors() == []
     misspelt = project.add(text.replace('"not test"', '"not tets"')).errors()
     assert [one.fix for one in misspelt] == ([] if made == "helped(raw)" else ["did you mean test?"])
+
+
+def test_types_that_a_function_leaves_as_they_were_decoded_are_known(project: Project) -> None:
+    silver = """
+        @shop.silver(decode=Json("id bigint, tags array<int>, state string"), keys="id"{options})
+        def seen(raw):
+            return {made}
+
+        shop.gold("n", owner="me", sql="SELECT state, sum(tags) AS n FROM silver.seen GROUP BY state")
+    """
+    assert "adds up array<int>" in project.add(silver.format(made="raw", options="")).error().message
+    touched = 'raw.withColumn("tags", col("id"))'
+    assert project.add(silver.format(made=touched, options="")).errors() == []
+    found = project.add(silver.format(made="raw", options=', partition_by="days(state)"')).errors()
+    assert any("days" in one.message for one in found)
 
 
 def test_the_columns_of_versions_are_known(project: Project) -> None:

@@ -167,7 +167,7 @@ def mentions(sql: str) -> list[tuple[str, Edit]]:
 
 def _tokens(sql: str) -> list[Token]:
     try:
-        return Spark().tokenize(sql)
+        return list(Spark().tokenize(sql))
     except SqlglotError:
         return []
 
