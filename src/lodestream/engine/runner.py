@@ -109,9 +109,9 @@ class Runner:
 
     @property
     def shown_state(self) -> ShownState:
-        """A flow that has work and has waited for its turn for a while is `queued`, not up to date."""
+        """A flow that has waited for its turn for a while is `queued`: whether it is up to date, nobody has looked."""
         late = self.due + _LATE_SECONDS <= time.monotonic()
-        return "queued" if self.state == "waiting" and late and (self._woken or self._again) else self.state
+        return "queued" if self.state == "waiting" and late else self.state
 
     @property
     def taken_over(self) -> LodeError | None:

@@ -146,6 +146,8 @@ def answering(taxi: Taxi, run: str) -> Iterator[dict[str, Runner]]:
         )  # fmt: skip
 
     runners = [runner(table) for table in graph]
+    for one in runners:
+        one.due = time.monotonic() + 60  # a moment ago it looked and found nothing
     driver = Driver(runners, {}, workers=1, once=False, stop=threading.Event())
     desk = ControlDesk(taxi.config.state_dir, run, TABLES, FlowDesk(run, runners, driver).answer)
     desk.open()
@@ -214,15 +216,16 @@ def test_status_and_flow_list_say_the_same_of_every_flow(taxi: Taxi) -> None:
         assert listed == dict(zip(TABLES, ("waiting", "waiting", "running", "paused"), strict=True))
 
 
-def test_a_flow_that_has_work_and_no_turn_is_queued_not_up_to_date(taxi: Taxi) -> None:
+def test_a_flow_whose_turn_does_not_come_is_queued_not_up_to_date(taxi: Taxi) -> None:
     with answering(taxi, "r1") as runners:
         taxi.publish("bronze.raw", 2)
-        runners["silver.trips"].wake()
         runners["silver.trips"].due = time.monotonic() - 5
+        runners["silver.zones"].due = 0.0  # it has never had a turn
         runners["gold.daily"].wake()  # a moment ago
         runners["gold.daily"].due = time.monotonic() + 60
         found = taxi.status()
-        assert (found["silver.trips"].state, found["gold.daily"].state) == ("queued", "waiting")
+        states = [found[name].state for name in ("silver.trips", "silver.zones", "gold.daily")]
+        assert states == ["queued", "queued", "waiting"]
 
 
 def test_a_retry_that_found_nothing_new_is_over(taxi: Taxi) -> None:
