@@ -10,6 +10,7 @@ from lodestream.engine.definitions import DefinitionWatch
 from lodestream.engine.driver import Driver
 from lodestream.engine.flow_control import FlowDesk
 from lodestream.engine.input_watch import LOOK_SECONDS, InputWatch, Keeper
+from lodestream.engine.long_batches import LongBatches
 from lodestream.engine.run_lease import RunLease
 from lodestream.engine.runner import Runner
 from lodestream.names import feed_of
@@ -42,6 +43,7 @@ class Attended:
         flows = FlowDesk(run, runners, driver)
         self._desk = ControlDesk(project.config.state_dir, run, graph.names, flows.answer)
         duties = [Duty("control", 0.2, self._desk.attend), Duty("files", 1.0, lambda: edits.look(events))]
+        duties.append(Duty("long batches", 1.0, LongBatches(runners, events).look))
         if not once:
             duties.append(Duty("inputs", LOOK_SECONDS, lambda: driver.wake(watch.look())))
         # Apart from the others: a catalog may keep one waiting for as long as it likes.

@@ -13,6 +13,7 @@ from lodestream.pipeline import Table
 from lodestream.planning.project import Project
 
 FIX = "restart `lode run` to apply it"
+_OF_CONTRACT = f"{FIX}; a table that is blocked takes it by itself"
 
 
 class DefinitionWatch:
@@ -37,10 +38,14 @@ class DefinitionWatch:
             self._changed ^= {file}
             told = DefinitionChanged if differs else DefinitionRestored
             table = tables[0] if len(tables) == 1 else None
-            events.emit(told(table, file=self._shown(file), tables=tables, fix=FIX if differs else None))
+            events.emit(told(table, file=self._shown(file), tables=tables, fix=_fix(file) if differs else None))
 
     def _shown(self, file: Path) -> str:
         return str(file.relative_to(self._root)) if file.is_relative_to(self._root) else str(file)
+
+
+def _fix(file: Path) -> str:
+    return FIX if file.suffix in (".sql", ".py") else _OF_CONTRACT
 
 
 def changed_since_start(events: Iterable[Event]) -> dict[str, tuple[str, ...]]:

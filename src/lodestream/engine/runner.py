@@ -114,6 +114,11 @@ class Runner:
         return "queued" if self.state == "waiting" and late else self.state
 
     @property
+    def working_since(self) -> float | None:
+        """When the batch under way began, on the clock of `time.monotonic`."""
+        return self._began if self.state == "running" and self._began > self._last else None
+
+    @property
     def taken_over(self) -> LodeError | None:
         """Says who keeps the table instead of us, from the moment we give it up: without its lease nothing may run."""
         if self._taken is not None:

@@ -37,7 +37,7 @@ def send_events(
     bootstrap = _bootstrap(project)
     from confluent_kafka import KafkaException, Producer
 
-    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "log_level": 0})
     places: list[str] = []
     refused: list[str] = []
 

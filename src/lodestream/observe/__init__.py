@@ -2,6 +2,7 @@
 
 from lodestream.observe.event import Event, OtherEvent, Severity, event_types
 from lodestream.observe.events import (
+    BatchLong,
     BatchPublished,
     BatchRefused,
     ColumnUnfilled,
@@ -44,6 +45,7 @@ from lodestream.observe.log import EventLog, Listener, only
 from lodestream.observe.reading import events_folder, last_events, read_events, run_starts
 
 __all__ = [
+    "BatchLong",
     "BatchPublished",
     "BatchRefused",
     "ColumnUnfilled",

@@ -19,6 +19,7 @@ class EventName(StrEnum):
     RUN_ENDED = "run.ended"
     LEASE_MISSING = "lease.missing"
     BATCH_PUBLISHED = "batch.published"
+    BATCH_LONG = "batch.long"
     BATCH_REFUSED = "batch.refused"
     FLOW_RETRY = "flow.retry"
     FLOW_BLOCKED = "flow.blocked"
@@ -101,6 +102,16 @@ class BatchPublished(Event):
     ms: Mapping[str, float]
     positions: Mapping[str, Any]
     caught_up: bool
+
+
+@event_type
+class BatchLong(Event):
+    """A batch is still under way; told after 10 s, and again each time that it has taken twice as long."""
+
+    event_name = EventName.BATCH_LONG
+
+    seconds: float
+    queued: tuple[str, ...]
 
 
 @event_type

@@ -85,11 +85,17 @@ def _syntax_error(error: SyntaxError, path: Path) -> DeclarationError:
     return DeclarationError(f"{shown}\n{file}:{line}: not valid Python", file=file, line=line)
 
 
+# What PySpark says when it is asked to read a type from text before there is a session.
+_NO_SESSION = "SESSION_OR_CONTEXT_NOT_EXISTS"
+
+
 def _user_error(error: BaseException, path: Path) -> UserCodeError:
     own = error.__traceback__.tb_next if error.__traceback__ else None
     shown = "".join(traceback.format_exception(type(error), error, own)).rstrip()
     missing = error.name if isinstance(error, ModuleNotFoundError) else None
     fix = f"install {missing}, or put {missing}.py beside the pipeline" if missing else None
+    if _NO_SESSION in str(error):
+        fix = "Spark starts later: give udf() a type, as in udf(f, StringType()), or make it inside the function"
     return UserCodeError(f"{shown}\n{path} could not be loaded", why=f"it raised {type(error).__name__}", fix=fix)
 
 

@@ -50,7 +50,7 @@ def new_topics(bootstrap: str, topics: Sequence[str], partitions: int = 1) -> No
 
 
 def send(bootstrap: str, topic: str, events: Sequence[Event]) -> None:
-    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "log_level": 0})
     for event in events:
         producer.produce(
             event.topic or topic,

@@ -135,3 +135,11 @@ def test_spark_ships_functions_of_the_file_by_value(tmp_path: Path) -> None:
     code = "import pickle, sys; print(pickle.load(open(sys.argv[1], 'rb'))(5))"
     run = subprocess.run([sys.executable, "-c", code, str(shipped)], capture_output=True, text=True, cwd="/")
     assert (run.stdout.strip(), run.returncode) == ("15", 0), run.stderr
+
+
+def test_a_udf_that_needs_a_session_says_what_to_write(tmp_path: Path) -> None:
+    text = 'from pyspark.sql.functions import udf\nclean = udf(str.strip, "string")\n'
+    write(tmp_path, TAXI + text)
+    with pytest.raises(UserCodeError) as caught:
+        load_pipeline("pipeline.py", tmp_path)
+    assert "StringType()" in str(caught.value.fix)
