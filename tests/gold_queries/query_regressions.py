@@ -141,6 +141,7 @@ CLOCKS = {
 
 # Valid Spark SQL that DuckDB has no words for: planned in the unit tier, run in the Spark tier.
 SPARK_ONLY: dict[str, str] = {
+    "a comment that goes on in the next line": "SELECT zone, max(qty) AS m FROM silver.trips WHERE id > 0 -- see C:\\temp\\\n AND length(cat) < 2\n GROUP BY zone",
     "a window by its own name": "SELECT window(cast(seen AS timestamp), '1 day') AS window, count(*) AS n FROM silver.trips GROUP BY window(cast(seen AS timestamp), '1 day')",
     "a window that is a column": "SELECT id, window(cast(seen AS timestamp), '1 day') AS window FROM silver.trips",
     "a number as text": "SELECT to_char(fare, '999.99') AS c, count(*) AS n FROM silver.trips GROUP BY 1",

@@ -59,6 +59,8 @@ def _shared(config: Config, app_name: str) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         # Python functions get and give times without a zone, in that of their process: not the machine's.
         "spark.executorEnv.TZ": "UTC",
+        # A value or a query that holds `${env:HOME}` means these characters, not what this machine has there.
+        "spark.sql.variable.substitute": "false",
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         "spark.sql.defaultCatalog": config.catalog.name,
         "spark.sql.execution.arrow.pyspark.enabled": "true",

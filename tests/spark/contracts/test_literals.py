@@ -20,3 +20,8 @@ def test_every_text_is_the_same_as_a_literal(spark: Any) -> None:
     listed = in_list(some, "string")
     found = spark.createDataFrame([(one,) for one in some], "id string").where(f"id IN {listed}").count()
     assert found == len(some)
+
+
+def test_no_setting_of_the_machine_gets_into_a_query(spark: Any) -> None:
+    (found,) = spark.sql("SELECT '${spark.app.name} ${env:PATH} ${system:user.home}'").first()
+    assert found == "${spark.app.name} ${env:PATH} ${system:user.home}"

@@ -153,6 +153,8 @@ def test_a_column_called_like_a_clause_does_not_end_the_condition(condition: str
         ("SELECT id, unix_timestamp() AS d FROM silver.trips", "unix_timestamp"),
         ("SELECT id, aes_encrypt(Cat, 'k') AS d FROM silver.trips", "aes_encrypt"),
         ("SELECT id, zone:a FROM silver.trips", "not known"),
+        ("SELECT id FROM silver.trips -- C:\\\n WHERE length(cat) < 2", "only Spark can read it"),
+        ("SELECT id,\fcat FROM silver.trips", "only Spark can read it"),
         ("SELECT id, Cat:name AS d FROM silver.trips", "only Spark can read it"),
         ("FROM silver.trips |> SELECT id", "|>"),
         ("SELECT id, stack(2, qty, zone) AS (a) FROM silver.trips", "several columns"),

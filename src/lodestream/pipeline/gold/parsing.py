@@ -6,6 +6,7 @@ that changes a function's name, a field's case or a quote changes the answer wit
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache, wraps
@@ -22,6 +23,8 @@ from lodestream.pipeline.gold.plan import NotProvableError
 
 # sqlglot takes `window` for the WINDOW clause. The stand-in is as long, so positions in the text stay true.
 _WINDOW, _STAND_IN = "window", "w_ndow"
+_BLANKS = " \t\r\n"  # of which alone both say that they are blanks
+_TO_LINE_END = re.compile(r"[^\r\n]*")
 _SPAN, _CALL = "lode_span", "lode_call"
 _DIALECT = Spark()
 Span = tuple[int, int]
@@ -68,6 +71,7 @@ def _trees(text: str, parser: type[SparkParser]) -> tuple[list[exp.Expr], list[T
     """The statements, the tokens of the text, and the tokens that the parser got."""
     try:
         tokens = _DIALECT.tokenize(text)
+        _refuse_other_gaps(text, tokens)
         shown = _with_stand_ins(text, tokens)
         read = _DIALECT.tokenize(shown) if shown != text else tokens
         found = parser(dialect=_DIALECT).parse(read, shown)
@@ -76,6 +80,36 @@ def _trees(text: str, parser: type[SparkParser]) -> tuple[list[exp.Expr], list[T
     except (SqlglotError, RecursionError, ValueError, AttributeError, TypeError, KeyError, IndexError) as error:
         raise UnreadableError(str(error).splitlines()[0] if str(error) else type(error).__name__) from error
     return trees, tokens, read
+
+
+def _refuse_other_gaps(text: str, tokens: list[Token]) -> None:
+    """What stands between two tokens must be nothing to Spark as well: the two read comments differently."""
+    ends = [0, *(token.end + 1 for token in tokens)]
+    starts = [*(token.start for token in tokens), len(text)]
+    for end, start in zip(ends, starts, strict=True):
+        if start > end and not _is_nothing(text[end:start]):
+            raise UnreadableError(f"Spark may read this otherwise: {text[end:start].strip()[:60]!r}")
+
+
+def _is_nothing(gap: str) -> bool:
+    """Whether Spark skips it, and no more than it. A line comment that ends in a backslash goes on in the next line."""
+    at = depth = 0
+    while at < len(gap):
+        two = gap[at : at + 2]
+        if two == "/*":
+            depth, at = depth + 1, at + 2
+        elif two == "*/" and depth:
+            depth, at = depth - 1, at + 2
+        elif depth or gap[at] in _BLANKS:
+            at += 1
+        elif two == "--":
+            line = _TO_LINE_END.match(gap, at)
+            if line is None or line[0].endswith("\\"):
+                return False
+            at = line.end()
+        else:
+            return False
+    return depth == 0
 
 
 def nodes(tree: exp.Expr) -> list[exp.Expr]:
