@@ -155,6 +155,8 @@ def test_a_column_called_like_a_clause_does_not_end_the_condition(condition: str
         ("SELECT id, zone:a FROM silver.trips", "not known"),
         ("SELECT id FROM silver.trips -- C:\\\n WHERE length(cat) < 2", "only Spark can read it"),
         ("SELECT id,\fcat FROM silver.trips", "only Spark can read it"),
+        ("SELECT id, timestampadd(DAY, 1, seen) AS d FROM silver.trips", "written with a unit"),
+        ("SELECT id FROM silver.trips JOIN VALUES (1, 2) AS v(k, n) ON zone = v.k", "v(...) gives columns other names"),
         ("SELECT id, Cat:name AS d FROM silver.trips", "only Spark can read it"),
         ("FROM silver.trips |> SELECT id", "|>"),
         ("SELECT id, stack(2, qty, zone) AS (a) FROM silver.trips", "several columns"),

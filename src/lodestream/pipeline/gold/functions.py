@@ -89,6 +89,17 @@ def unknown_function(parsed: Parsed) -> str | None:
     return None
 
 
+def renames_columns(parsed: Parsed, name: str) -> bool:
+    """Whether the name with its parentheses is an alias, `VALUES (1) AS v(k)`, and no call."""
+    tokens = parsed.tokens
+    return any(
+        token.text.lower() == name
+        and following.token_type == TokenType.L_PAREN
+        and before.token_type in (TokenType.ALIAS, TokenType.R_PAREN)
+        for before, token, following in zip(tokens, tokens[1:], tokens[2:], strict=False)
+    )
+
+
 def names_its_fields(text_calls: set[str]) -> bool:
     """Such a function calls its fields by its arguments, so other arguments of equal value make another type."""
     return not _NAMES_ITS_FIELDS.isdisjoint(text_calls)

@@ -97,7 +97,7 @@ class Measures:
         kind = type_of(value.tree, lambda column: self.kinds.type(self.scope, column))
         cast = f"write {name}(cast({said} as decimal(18,6))) if 12 digits before and 6 after the point do"
         if kind is None:
-            raise NotProvableError(f"the type of {text} is not known, so it may be inexact", cast)
+            raise NotProvableError(f"the type of {text} is not known, so it may be inexact", f"of a number, {cast}")
         if kind.floating:
             raise NotProvableError(
                 f"{text} adds floating-point numbers, which drift when rows are taken away again", cast

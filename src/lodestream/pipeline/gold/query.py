@@ -11,7 +11,7 @@ from sqlglot.tokenizer_core import TokenType
 from lodestream.errors import DeclarationError
 from lodestream.names import WEIGHT
 from lodestream.pipeline.gold.clauses import refuse_gaps, refuse_unread
-from lodestream.pipeline.gold.functions import changing, unknown_function
+from lodestream.pipeline.gold.functions import changing, renames_columns, unknown_function
 from lodestream.pipeline.gold.parsing import Parsed, call
 from lodestream.pipeline.gold.plan import KEYS, InputInfo, NotProvableError
 from lodestream.pipeline.gold.reading import Reader
@@ -80,6 +80,13 @@ def column_type(infos: Sequence[InputInfo], source: Source, name: str) -> SqlTyp
     return None
 
 
+# Of Spark's own grammar, in no registry of functions, and what says the same.
+_BY_UNITS = {
+    "timestampadd": "add an interval: at + INTERVAL '1' DAY",
+    "timestampdiff": "take the difference of seconds: unix_seconds(b) - unix_seconds(a)",
+}
+
+
 def _refuse_strangers(parsed: Parsed) -> None:
     moving = changing(parsed)
     if moving:
@@ -88,6 +95,10 @@ def _refuse_strangers(parsed: Parsed) -> None:
             "use a time of the row itself, derive chance from a key (xxhash64), or leave it to the reader of the table",
         )
     name = unknown_function(parsed)
+    if name in _BY_UNITS:
+        raise NotProvableError(f"{name} is written with a unit, which nothing here reads", _BY_UNITS[name])
+    if name and renames_columns(parsed, name):
+        raise NotProvableError(f"{name}(...) gives columns other names", "name them where they are made: SELECT x AS k")
     if name:
         raise NotProvableError(
             f"function {name} is not one of Spark's own, so nothing is known of it",
