@@ -67,6 +67,21 @@ def test_a_plan_that_equals_its_query_is_used(spark: SparkSession, sql: str) -> 
     assert verdict.tried == 1
 
 
+@pytest.mark.parametrize("missed", ["silver.flags", "silver.marks"])
+def test_keys_that_the_change_of_one_input_misses_are_seen_beside_the_changes_of_the_other(
+    spark: SparkSession, missed: str
+) -> None:
+    """There are two values of a key alone, so the changes of either input touch all of them."""
+    infos = tuple(InputInfo(name, {"id": "int", "flag": "boolean"}) for name in ("silver.flags", "silver.marks"))
+    sql = "SELECT a.flag, count(*) AS n FROM silver.flags a JOIN silver.marks b ON a.flag = b.flag GROUP BY a.flag"
+    plan, own = analyse(sql, infos), analyse(sql, infos, force="full").full_sql
+    shapes = {one.name: StructType.fromDDL("id int, flag boolean") for one in infos}
+    session = spark.newSession()
+    assert judge(session, plan, own, shapes).reason is None
+    wrong = {**plan.affected_sql, missed: f"SELECT * FROM ({plan.affected_sql[missed]}) WHERE false"}
+    assert judge(session, replace(plan, affected_sql=wrong), own, shapes).reason
+
+
 def _in(field: str, old: str, new: str) -> Callable[[GoldPlan], GoldPlan]:
     """Damage one statement of a plan, as a wrong rewriting would."""
 

@@ -51,3 +51,44 @@ TRIPS = InputInfo(
 def test_changed_rows_find_a_group_by_what_all_of_it_has_alike(sql: str, strategy: str, because: str) -> None:
     plan = analyse(sql, (TRIPS,))
     assert (plan.strategy, because in plan.reason) == (strategy, True), plan.reason
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "by_value"),
+    [
+        ("decimal(38,10)", "decimal(38,0)", False),
+        ("decimal(38,20)", "bigint", False),
+        ("decimal(38,18)", "bigint", True),
+        ("decimal(38,28)", "int", True),
+        ("decimal(10,2)", "decimal(12,4)", True),
+        ("decimal(38,10)", "decimal(38,10)", True),
+        ("bigint", "tinyint", True),
+        ("decimal(10,2)", "double", False),
+    ],
+)
+def test_numbers_that_spark_rounds_before_it_compares_them_are_not_one_key(
+    one: str, other: str, by_value: bool
+) -> None:
+    sql = "SELECT a.d, max(b.v) AS m FROM silver.a a JOIN silver.b b ON a.d = b.d GROUP BY a.d"
+    infos = [InputInfo(f"silver.{name}", {"d": kind, "v": "int"}) for name, kind in (("a", one), ("b", other))]
+    found = analyse(sql, infos).affected_sql["silver.b"]
+    assert (found is not None and "JOIN" not in found) is by_value, found
+
+
+@pytest.mark.parametrize(
+    ("condition", "certain"),
+    [
+        ("a.f = b.f >= false", False),
+        ("a.f = b.f IN (true, false)", False),
+        ("a.f = b.f LIKE 'x'", False),
+        ("a.f <=> b.f = true", False),
+        ("a.f IS DISTINCT FROM b.f = true", False),
+        ("a.f = (b.f >= false)", True),
+        ("(a.f = b.f) = true", True),
+        ("a.f = b.f AND a.v NOT IN (1, 2) AND NOT a.v = 3 AND cast(a.v AS string) LIKE 'x!%' ESCAPE '!'", True),
+    ],
+)
+def test_comparisons_in_a_row_are_not_taken_apart(condition: str, certain: bool) -> None:
+    infos = [InputInfo(f"silver.{name}", {"f": "boolean", "v": "int"}) for name in "ab"]
+    plan = analyse(f"SELECT a.f, max(b.v) AS m FROM silver.a a JOIN silver.b b ON {condition} GROUP BY a.f", infos)
+    assert ("without parentheses" not in plan.reason) is certain, plan.reason

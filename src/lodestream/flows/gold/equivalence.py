@@ -78,11 +78,16 @@ class _Trial:
 
 def _tried(spark: SparkSession, plan: GoldPlan, query: str, specimens: Specimens) -> _Trial:
     """Raises what Spark says when the query itself cannot be computed on these rows."""
-    world = _World(spark, plan, query, specimens)
+    streams = [name for name in plan.inputs if name not in plan.on_lookup_change]
+    followed = [name for name in plan.inputs if plan.on_lookup_change.get(name, "affected") == "affected"]
+    world = _World(spark, plan, query, specimens, streams)
     difference = world.difference()
-    if difference is None and "affected" in plan.on_lookup_change.values():
-        # Once more with changed lookups, which take another way through the plan.
-        difference = _World(spark, plan, query, specimens, lookups=True).difference()
+    # Once more with changed lookups, which take another way through the plan, and with each change by itself: among
+    # others, keys that it misses are found by way of theirs.
+    others = [followed, *([name] for name in followed)]
+    for changed in others:
+        if difference is None and changed != streams:
+            difference = _World(spark, plan, query, specimens, changed).difference()
     return _Trial(difference, world.empty)
 
 
@@ -103,14 +108,13 @@ class _World:
     """One set of inputs, as it was, as it is, and what the plan makes of the difference."""
 
     def __init__(
-        self, spark: SparkSession, plan: GoldPlan, query: str, specimens: Specimens, *, lookups: bool = False
+        self, spark: SparkSession, plan: GoldPlan, query: str, specimens: Specimens, changed: Sequence[str]
     ) -> None:
         self.specimens = specimens
         self._spark = spark
         self._plan = plan
         self._query = query
-        followed = {None, "affected"} if lookups else {None}
-        self._changed = [name for name in plan.inputs if plan.on_lookup_change.get(name) in followed]
+        self._changed = changed
         self._held: list[Values] = []
 
     @property

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from sqlglot import exp
 
 from lodestream.pipeline.gold.functions import called_in
 from lodestream.pipeline.gold.plan import InputInfo
 from lodestream.pipeline.gold.scopes import Scope
-from lodestream.pipeline.gold.types import SqlType, parse_type, type_of
+from lodestream.pipeline.gold.types import INTEGRAL_DIGITS, MAX_PRECISION, SqlType, parse_type, type_of
 
+_NUMBER = "number"
 _DATES = frozenset(["to_date", "date", "last_day", "next_day", "make_date", "date_add", "date_sub"])
 
 
@@ -22,7 +24,9 @@ class Kinds:
     def same(self, scope: Scope, left: exp.Expr, right: exp.Expr) -> bool:
         """'01' = 1 is true in SQL, but '01' is another key than 1: only types that compare by value count."""
         one, other = self.kind(scope, left), self.kind(scope, right)
-        return one is not None and one == other
+        if one is None or one != other:
+            return False
+        return one != _NUMBER or _by_value(*(type_of(tree, partial(self.type, scope)) for tree in (left, right)))
 
     def kind(self, scope: Scope, tree: exp.Expr) -> str | None:
         if isinstance(tree, exp.Column):
@@ -68,9 +72,18 @@ class Kinds:
         return str(kind) if kind else None
 
 
+def _by_value(one: SqlType | None, other: SqlType | None) -> bool:
+    """Spark compares decimals in a type that both fit into; without such a type it rounds, and 3.0000000001 = 3."""
+    if one is None or other is None:
+        return False
+    scale = max(one.scale, other.scale)
+    whole = max(INTEGRAL_DIGITS.get(kind.name, kind.precision - kind.scale) for kind in (one, other))
+    return whole + scale <= MAX_PRECISION
+
+
 def _canonical(declared: str) -> str:
     """Whole numbers and decimals of any width compare by value, so they count as one kind."""
     kind = parse_type(declared)
     if kind is not None and (kind.integral or kind.decimal):
-        return "number"
+        return _NUMBER
     return declared.lower().replace(" ", "")

@@ -12,7 +12,7 @@ from lodestream.errors import DeclarationError
 from lodestream.names import WEIGHT
 from lodestream.pipeline.gold.clauses import refuse_gaps, refuse_unread
 from lodestream.pipeline.gold.functions import changing, renames_columns, unknown_function
-from lodestream.pipeline.gold.parsing import Parsed, call
+from lodestream.pipeline.gold.parsing import Parsed, call, nodes, span
 from lodestream.pipeline.gold.plan import KEYS, InputInfo, NotProvableError
 from lodestream.pipeline.gold.reading import Reader
 from lodestream.pipeline.gold.scopes import Item, Scope, Source
@@ -59,6 +59,7 @@ def read_query(statement: Statement) -> Query:
     refuse_gaps(parsed, tree)
     _refuse_strangers(parsed)
     _refuse_collations(parsed)
+    _refuse_chains(parsed)
     unknown = [name for name, info in statement.infos.items() if not info.columns]
     if unknown:
         raise NotProvableError(
@@ -87,6 +88,12 @@ _BY_UNITS = {
 }
 
 
+_COMPARES = (
+    exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Is, exp.In, exp.Between,
+    exp.Like, exp.ILike, exp.RegexpLike, exp.SimilarTo, exp.Glob, exp.Escape,
+)  # fmt: skip
+
+
 def _refuse_strangers(parsed: Parsed) -> None:
     moving = changing(parsed)
     if moving:
@@ -113,6 +120,29 @@ def _refuse_collations(parsed: Parsed) -> None:
             "COLLATE calls different texts equal, and a stored text has no collation to be found by",
             "make the texts equal themselves: lower(name)",
         )
+
+
+def _refuse_chains(parsed: Parsed) -> None:
+    """`a = b >= c` is `(a = b) >= c` to Spark and `a = (b >= c)` to the parser: nothing is taken from either."""
+    for node in nodes(parsed.trees[0]):
+        parts = [part for name, part in node.args.items() if name != "expressions" and isinstance(part, exp.Expr)]
+        if isinstance(node, _COMPARES) and any(_chained(node, _bare(part, parsed)) for part in parts):
+            raise NotProvableError(
+                "one comparison is compared with another, without parentheses", "write which comes first: (a = b) >= c"
+            )
+
+
+def _chained(node: exp.Expr, part: exp.Expr) -> bool:
+    if isinstance(node, exp.Escape):  # belongs to its LIKE
+        return False
+    return isinstance(part, (*_COMPARES, exp.Not))
+
+
+def _bare(part: exp.Expr, parsed: Parsed) -> exp.Expr:
+    """Without the parentheses that the parser put there itself."""
+    while isinstance(part, exp.Paren) and parsed.text[span(part)[0]] != "(":
+        part = part.this
+    return part
 
 
 def _refuse_our_names(statement: Statement) -> None:
