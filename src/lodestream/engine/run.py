@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -86,9 +86,11 @@ def run_pipeline(
     listeners: Sequence[Listener] = (),
     stop: threading.Event | None = None,
     spark: SparkSession | None = None,
+    exit_code: Callable[[RunEnd], int] = lambda end: end.exit_code,
 ) -> RunEnd:
     """Run until `stop` is set, everything is caught up (`once`), or nothing can go on.
 
+    `exit_code` says what the process will end with, for the last event: Ctrl-C has a code of its own.
     Raises `AlreadyRuns` when another driver keeps one of the tables, unless it is to be taken over, and `JavaEnded`
     when Java is gone before the first batch; later, that is how the run ended.
     """
@@ -147,7 +149,7 @@ def run_pipeline(
     behind = sum(1 for one in sinks.ends().values() if one.state == "stopped")
     reason = ended.what if ended else _reason(runners, once, stop, behind)
     end = RunEnd(run, reason, {runner.name: runner.end() for runner in runners}, ended, sinks.ends())
-    events.emit(RunEnded(reason=end.reason, exit_code=end.exit_code))
+    events.emit(RunEnded(reason=end.reason, exit_code=exit_code(end)))
     if ended is None:
         table.close()
     events.close()

@@ -130,4 +130,6 @@ def test_who_takes_over_ends_the_first_and_ctrl_c_is_130(run: Run) -> None:
     heir.process.send_signal(signal.SIGINT)
     _, said = heir.process.communicate(timeout=60)
     assert heir.process.returncode == 130, said
+    ends = [one.facts()["exit_code"] for one in read_events(run.folder / ".lode") if one.name == "run.ended"]
+    assert sorted(ends) == [5, 130], "the last event of each says how it ended"
     assert run.command("flow", "list").json["error"]["name"] == "NothingRuns"

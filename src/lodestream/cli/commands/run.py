@@ -70,6 +70,7 @@ def run(
             progress=call.screen.progress(),
             listeners=(tell,),
             stop=signals.stop,
+            exit_code=lambda end: exit_code(end, interrupted=signals.interrupted),
         )
     lines = [Text(f"{table}: {_ended(flow)}") for table, flow in end.flows.items()]
     lines += [Text(f"{name}: {_sink_ended(sink)}") for name, sink in end.sinks.items()]
