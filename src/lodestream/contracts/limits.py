@@ -92,6 +92,10 @@ def _shorter(least: Any, value: str, kind: str) -> tuple[str, str]:
     return f"is shorter than {least}", f"{_length(value, kind)} < {least}"
 
 
+# A quoted piece, an escape, a class of characters (another one may stand inside), or a single character.
+_PATTERN_PARTS = re.compile(r"\\Q.*?(?:\\E|$)|\\.|\[\^?\]?(?:\\.|\[[^\]]*\]|[^\]\\])*\]|.", re.DOTALL)
+
+
 def _longer(most: Any, value: str, kind: str) -> tuple[str, str]:
     return f"is longer than {most}", f"{_length(value, kind)} > {most}"
 
@@ -101,7 +105,14 @@ def _length(value: str, kind: str) -> str:
 
 
 def _unlike(pattern: Any, value: str, _kind: str) -> tuple[str, str]:
-    return f"does not match {pattern}", f"NOT ({value} RLIKE {quoting.text(pattern)})"
+    return f"does not match {pattern}", f"NOT ({value} RLIKE {quoting.text(_to_the_end(pattern))})"
+
+
+def _to_the_end(pattern: str) -> str:
+    """`$` is the end of the text, as in JSON Schema; Java's also stands before a last line break."""
+    if re.search(r"\(\?[a-zA-Z]*m", pattern):  # every line has an end
+        return pattern
+    return "".join(r"\z" if part == "$" else part for part in _PATTERN_PARTS.findall(pattern))
 
 
 def _fewer(least: Any, value: str, _kind: str) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from lodestream.errors import LodeError
 from lodestream.names import dead_of, hidden_column
 from lodestream.pipeline import Graph
 from lodestream.tables.inspect import Inspector, TableView
+from lodestream.tables.python_rows import python_rows
 
 
 class NotMade(LodeError):
@@ -36,7 +37,7 @@ def read_letters(config: Config, graph: Graph, table: str) -> list[dict[str, Any
 
 
 def _rows(view: TableView) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = view.table.scan().to_arrow().to_pylist()
+    found = (row for batch in view.table.scan().to_arrow().to_batches() for row in python_rows(batch))
     return [{name: value for name, value in row.items() if not hidden_column(name)} for row in found]
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from lodestream.contracts import Contract, Field, Limits, Reading, Rule, conform, load_contract
+from lodestream.contracts.quoting import text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,6 +67,21 @@ def test_limits_speak_of_values_and_required_of_nulls(spark: SparkSession) -> No
     ]
     assert reasons[4] == ["a is not a multiple of 2", "e has more than 2 items"]
     assert reasons[5] == ["b is not one of x, it's, ${env:HOME}, \\", "b is longer than 11"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "fits", "unfit"),
+    [
+        ("^[A-Z]{2}$", "AA", "AA\n"),
+        ("^[A-Z$]{2}$", "A$", "A$\r\n"),
+        (r"^a\$$", "a$", "a$\n"),
+        (r"^(x|\Qa$\E)$", "a$", "a$\u2028"),
+        ("(?m)^a$", "a\nb", "ab"),
+    ],
+)
+def test_a_pattern_ends_where_the_text_ends(spark: SparkSession, pattern: str, fits: str, unfit: str) -> None:
+    contract = Contract("t", "1.0.0", (Field("b", "string", limits=Limits(pattern=pattern)),))
+    assert broken(spark, contract, f"(1, {text(fits)}), (2, {text(unfit)})") == [[], [f"b does not match {pattern}"]]
 
 
 def test_values_with_a_dollar_are_not_replaced_by_spark(spark: SparkSession) -> None:

@@ -14,8 +14,8 @@ from lodestream.sources.codecs.frame import registry_failure
 
 # Rows of one batch that may raise. Beyond that the code is wrong, not the rows: the flow stops.
 MOST = 100
-# Data exceptions (a bad cast, a division by zero), `raise_error`, and functions that failed.
-_STATES = re.compile(r"SQLSTATE: (22...|P0001|39000)\b")
+# Data exceptions (a bad cast, a division by zero), values beyond a limit, `raise_error`, and functions that failed.
+_STATES = re.compile(r"SQLSTATE: (22...|54000|P0001|39000)\b")
 # What Java itself throws in a task (an overflow of `timestamp_millis`), and where: a value is at fault when that was in
 # an expression, not in what reads or writes files.
 _THROWN = re.compile(
