@@ -38,7 +38,7 @@ def blamed(table: Table, error: Exception) -> Finding:
         place = location_of(table, 1) if isinstance(error, DeclarationError) else table.location
         return Finding("error", table.name, message, error.why or "", error.fix or "", place)
     if not isinstance(error, LodeError):
-        said = " ".join((str(error).strip() or type(error).__name__).splitlines()[0].split())[:300]
+        said = " ".join(_first_words(error).split())[:300]
         why = "Spark refuses it over empty tables, as a run would"
         return Finding("error", table.name, f"{table.name}: {said}", why, "correct its declaration", table.location)
     cause = error.__cause__ or error
@@ -82,6 +82,13 @@ def _of_spark(table: Table, error: PySparkException) -> Finding:
 
 def _condition(error: PySparkException) -> str:
     return str(error.getCondition() or "")
+
+
+def _first_words(error: Exception) -> str:
+    """Of a call into Java the words of what Java threw: those of the call name nothing that a user knows."""
+    thrown = getattr(error, "java_exception", None)
+    text = str(thrown.getMessage() or thrown) if thrown is not None else str(error)
+    return (text.strip() or type(error).__name__).splitlines()[0]
 
 
 def _explained(condition: str, facts: dict[str, str], sentence: str, sql: str = "") -> tuple[str, str, str]:

@@ -72,3 +72,14 @@ def test_what_a_function_raises_is_told_at_the_line_of_the_function() -> None:
     line = Path(found.location.file).read_text().splitlines()[found.location.line - 1]
     assert line.strip() == "return first.no_such_thing()"
     assert "AttributeError" in found.message
+
+
+def test_what_java_threw_is_said_and_not_which_call_it_was(tmp_path: Path) -> None:
+    class Thrown(Exception):
+        class java_exception:  # noqa: N801 - as py4j has it
+            @staticmethod
+            def getMessage() -> str:  # noqa: N802
+                return "Invalid source type string for transform: day\nand more"
+
+    found = blamed(declared(tmp_path), Thrown("An error occurred while calling o129.sql."))
+    assert found.message == "gold.daily: Invalid source type string for transform: day"

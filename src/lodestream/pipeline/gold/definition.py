@@ -27,11 +27,19 @@ _SETTINGS = (
 # Those that hardly anybody sets: they count once they are set.
 _SELDOM_SET = (
     "spark.sql.ansi.",
+    "spark.sql.charAsVarchar",
+    "spark.sql.collation.",
+    "spark.sql.csv.",
+    "spark.sql.function.",
     "spark.sql.groupBy",
+    "spark.sql.json.",
     "spark.sql.jsonGenerator.",
     "spark.sql.legacy.",
     "spark.sql.parser.",
+    "spark.sql.readSideCharPadding",
     "spark.sql.timestampType",
+    "spark.sql.variant.",
+    "spark.sql.xml.",
 )
 _BEFORE_A_STAR = (TokenType.SELECT, TokenType.COMMA, TokenType.DOT, TokenType.DISTINCT, TokenType.ALL)
 _TAKING_ALL = (TokenType.TABLE, TokenType.PIPE_GT, TokenType.PIVOT, TokenType.UNPIVOT)

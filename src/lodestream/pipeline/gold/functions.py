@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 
 from sqlglot import exp
@@ -78,7 +79,17 @@ def _changing_node(node: exp.Expr) -> str | None:
     to_moment = isinstance(node, exp.Cast) and node.to.this.name in _MOMENTS
     if to_moment and not isinstance(node.this, exp.Literal) and node.this.find(exp.Column, exp.Query) is None:
         return "a computed text, which Spark may read as the clock,"
-    return None
+    return "a computed text, which Spark may read as the clock," if _may_spell_the_clock(node) else None
+
+
+def _may_spell_the_clock(node: exp.Expr) -> bool:
+    """A constant that is computed and compared, of texts with the letters for it: `day = reverse('yadot')`."""
+    if not isinstance(node, exp.Func) or not isinstance(node.parent, (exp.Predicate, exp.Paren)):
+        return False
+    if node.find(exp.Column, exp.Query) is not None:
+        return False
+    letters = Counter("".join(str(one.name) for one in node.find_all(exp.Literal) if one.is_string).lower())
+    return any(Counter(word) <= letters for word in ("now", "today", "tomorrow", "yesterday"))
 
 
 def unknown_function(parsed: Parsed) -> str | None:
