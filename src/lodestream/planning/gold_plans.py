@@ -11,7 +11,7 @@ from lodestream.pipeline import Finding, Location, Table, parse_partition
 from lodestream.pipeline.gold.choose import choose
 from lodestream.pipeline.gold.plan import InputInfo
 from lodestream.pipeline.gold.statement import refuse_catalogs
-from lodestream.planning.known_columns import HISTORY
+from lodestream.planning.known_columns import HISTORY, known_tables
 from lodestream.planning.project import Project, contract_of
 
 Way = tuple[str, str, str | None]
@@ -102,14 +102,20 @@ def _info(project: Project, name: str, lookup: bool) -> InputInfo:
 
 
 def known_columns(project: Project, table: Table) -> Columns:
-    """Of the contract, else of the declared schema, else of the table itself once it exists."""
+    """Of the contract, else of the declared schema, else of the table itself, else of what it will be made by."""
     contract = contract_of(table)
     of_versions = HISTORY if table.history else {}
     if contract is not None:
         return {**{field.name: field.type for field in contract}, **of_versions}
     if table.reference is not None and table.reference.schema:
         return {**_from_ddl(table.reference.schema), **of_versions}
-    return _from_catalog(project, table.name)
+    return _from_catalog(project, table.name) or _as_declared(project, table.name)
+
+
+def _as_declared(project: Project, name: str) -> Columns:
+    """What decoders and queries tell before anything ran, when they tell all of it."""
+    known = known_tables(project)[name].columns
+    return known if known is not None and all(known.values()) else {}
 
 
 def _from_ddl(ddl: str) -> Columns:

@@ -284,6 +284,17 @@ def test_types_that_a_function_leaves_as_they_were_decoded_are_known(project: Pr
     assert any("days" in one.message for one in found)
 
 
+def test_a_strategy_is_refused_over_a_table_that_only_its_decoder_describes(project: Project) -> None:
+    found = project.add("""
+        @shop.silver(decode=Json("id bigint, state string"), keys="id")
+        def seen(raw):
+            return raw
+
+        shop.gold("most", owner="me", strategy="delta", sql="SELECT state, max(id) AS m FROM silver.seen GROUP BY state")
+    """).error()
+    assert "cannot be proven" in found.message
+
+
 def test_the_columns_of_versions_are_known(project: Project) -> None:
     (project.root / "rates.csv").write_text("currency,rate,since\n")
     sql = "SELECT o.order_id AS id FROM silver.orders o JOIN silver.rates r ON o.ordered_at >= r.valid_from"
