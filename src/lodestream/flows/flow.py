@@ -14,9 +14,9 @@ from lodestream.flows.context import Context
 from lodestream.flows.parts import Making, Parts, Positions
 from lodestream.observe import Event
 from lodestream.tables.notes import ACCEPTED_GAP, ADOPTED, ASOF
-from lodestream.tables.positions import last_stamp
 from lodestream.tables.publish import Base, Moved, Staged, Writer, until_published
 from lodestream.tables.snapshot import Stamp
+from lodestream.tables.store import last_stamp
 
 
 @final

@@ -12,7 +12,7 @@ from lodestream.flows.facts import Facts
 from lodestream.flows.parts import After
 from lodestream.flows.writing.level import Level
 from lodestream.flows.writing.siblings import Siblings
-from lodestream.tables.feed import position_in
+from lodestream.tables.snapshot import position_in
 
 
 class ApplyFeed(After):

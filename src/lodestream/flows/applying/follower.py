@@ -22,13 +22,12 @@ from lodestream.flows.tuning import SMALL
 from lodestream.flows.writing.level import Level
 from lodestream.names import BATCH, WEIGHT
 from lodestream.tables.find import among
+from lodestream.tables.hidden import spread
 from lodestream.tables.iceberg import IcebergStore
 from lodestream.tables.lake import Lake
-from lodestream.tables.live_rows import live_rows
 from lodestream.tables.notes import ASOF, HELD
-from lodestream.tables.order import spread
 from lodestream.tables.publish import Base, Moved, Writer, until_published
-from lodestream.tables.snapshot import Snapshot, Stamp
+from lodestream.tables.snapshot import Snapshot, Stamp, live_rows
 from lodestream.tables.swap import Swapper
 
 # How far back the count of the rows is looked for: the batch before has noted it, unless an earlier version made it.

@@ -20,10 +20,9 @@ from lodestream.flows.writing.home import follow_contract
 from lodestream.flows.writing.siblings import Siblings
 from lodestream.names import BATCH, ORDER, PLACE, VALID_FROM, VALID_TO, WEIGHT, feed_of, marks_of
 from lodestream.tables.feed import found_by
-from lodestream.tables.hidden import shown
+from lodestream.tables.hidden import parts, shown
 from lodestream.tables.iceberg import IcebergStore
 from lodestream.tables.notes import EVOLVED
-from lodestream.tables.order import parts
 from lodestream.tables.places_kept import kept_otherwise
 from lodestream.tables.store import MAIN
 

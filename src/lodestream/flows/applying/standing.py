@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from lodestream.errors import NotOurTable, SourceRecreated, SourceRewritten
-from lodestream.tables.feed import position_in
 from lodestream.tables.iceberg import IcebergStore
 from lodestream.tables.publish import Base
+from lodestream.tables.snapshot import position_in
 from lodestream.tables.store import TableStore
 
 

@@ -34,8 +34,8 @@ from lodestream.sources.table import TableInput, WholeTable
 from lodestream.tables.hidden import unfiltered
 from lodestream.tables.iceberg import IcebergStore
 from lodestream.tables.notes import DEFINITION, REFUSED, TRIED
-from lodestream.tables.positions import last_stamp
 from lodestream.tables.snapshot import Snapshot
+from lodestream.tables.store import last_stamp
 from lodestream.tables.swap import Swapper
 from lodestream.tables.wanted_rebuild import forget_rebuild, note_rebuild, rebuild_noted
 

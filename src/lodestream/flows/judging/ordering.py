@@ -27,7 +27,7 @@ from lodestream.flows.judging.listed import any_of, listed, nothing
 from lodestream.names import CARRIED, FILTERED, PLACE, REASONS
 from lodestream.pipeline.decoders import TOMBSTONE, TRUNCATE
 from lodestream.sources.coordinates import located_by
-from lodestream.tables.order import GONE
+from lodestream.tables.hidden import GONE
 
 _NOTICE = "_lode_x_notice"
 

@@ -18,7 +18,7 @@ from lodestream.flows.writing.siblings import Siblings
 from lodestream.names import BATCH, PLACE, WEIGHT
 from lodestream.sources.table.changes import KeyedChanges
 from lodestream.tables.find import MOST_KEYS
-from lodestream.tables.order import GONE
+from lodestream.tables.hidden import GONE
 from lodestream.tables.snapshot import Snapshot
 
 _ROW, _THERE, _LAST = "_lode_x_row", "_lode_x_there", "_lode_x_last"

@@ -22,8 +22,8 @@ from lodestream.flows.writing.upserts import AT, upserted
 from lodestream.flows.writing.versions import versioned
 from lodestream.names import BATCH, WEIGHT
 from lodestream.tables.find import MOST_KEYS, quick_look, rows_of
+from lodestream.tables.hidden import gathered
 from lodestream.tables.notes import PREFIX
-from lodestream.tables.order import gathered
 from lodestream.tables.snapshot import Snapshot, Stamp
 
 # A row without a day lies in no range of days, and more ranges than this are as slow as none.

@@ -10,7 +10,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from lodestream.contracts.quoting import name as quoted
 from lodestream.names import ORDER, PLACE, WEIGHT
-from lodestream.tables.order import GONE
+from lodestream.tables.hidden import GONE
 
 _SIDE, _ROW = "_lode_x_side", "_lode_x_row"
 # Where a stored row lies in the table: it goes with the row's -1, and with the +1 that replaces it; told, not written.

@@ -32,8 +32,8 @@ from lodestream.sources.source import Position
 from lodestream.sources.table import TableInput
 from lodestream.tables.hidden import shown
 from lodestream.tables.notes import DEFINITION
-from lodestream.tables.positions import last_stamp
 from lodestream.tables.snapshot import Snapshot, Stamp
+from lodestream.tables.store import last_stamp
 from lodestream.tables.stored import as_stored
 
 # How often a query that differs is computed again over shuffled inputs, to see whether it has one answer at all. A tie
