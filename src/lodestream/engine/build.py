@@ -25,10 +25,10 @@ from lodestream.flows.assemblies.reference import reference_flow
 from lodestream.flows.assemblies.silver import silver_table
 from lodestream.flows.assemblies.silver_table import SilverTable
 from lodestream.flows.code.declared import DeclaredInputs
+from lodestream.flows.context import SMALL_BATCHES
 from lodestream.flows.flow import Flow
 from lodestream.flows.gold.table import GoldInput
 from lodestream.flows.promise import Promise
-from lodestream.flows.tuning import SMALL_BATCHES
 from lodestream.pipeline import Table, parse_partition
 from lodestream.planning.diamonds import ways_of
 from lodestream.planning.keyed import keyed, leader, row_keys

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import final
 
 from lodestream.errors import AnotherWriter, LodeError
 from lodestream.failpoints import reach
-from lodestream.flows.batch import Batch, Outcome, Published, Span, published
+from lodestream.flows.batch import Batch, Outcome, Published, Span
 from lodestream.flows.context import Context
 from lodestream.flows.parts import Making, Parts, Positions
 from lodestream.observe import Event
@@ -159,7 +160,13 @@ class Flow:
         finally:
             batch.release()
         seconds = {"make": made - began, "stage": wrote - made, "publish": done - wrote, "total": done - began}
-        return Outcome(published(self.name, staged, span, batch.counts, seconds), base, batch.facts())
+        return Outcome(self._told(staged, span, batch, seconds), base, batch.facts())
+
+    def _told(self, staged: Staged, span: Span, batch: Batch, seconds: Mapping[str, float]) -> Published:
+        stamp, snapshot = staged.stamp, staged.snapshot
+        rows = {"out": snapshot.added_rows, **batch.counts}
+        size = int(snapshot.summary.get("added-files-size", "0"))
+        return Published(self.name, stamp.batch, snapshot.id, stamp.positions, rows, size, span.caught_up, seconds)
 
     def _audit(self, batch: Batch, staged: Staged) -> None:
         try:

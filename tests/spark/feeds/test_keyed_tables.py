@@ -18,7 +18,7 @@ from pyiceberg.table import DataScan
 from lodestream import failpoints
 from lodestream.engine.status import read_status
 from lodestream.errors import AnotherWriter, NotOurTable
-from lodestream.flows.directory import feed_watch, keeper
+from lodestream.flows.directory import directory, feed_watch
 from lodestream.flows.writing import changes, derived, feed_rows
 from lodestream.planning.plan import make_plan
 from lodestream.tables import find
@@ -207,10 +207,10 @@ def _weights(line: FeedLine) -> set[tuple[str, int]]:
 
 def keep_directories(monkeypatch: pytest.MonkeyPatch, *, at_once: bool) -> None:
     """As large tables do, from the first batch on."""
-    monkeypatch.setattr(keeper, "FEWEST_ROWS", 1)
-    monkeypatch.setattr(keeper, "CALM", 1)
+    monkeypatch.setattr(directory, "FEWEST_ROWS", 1)
+    monkeypatch.setattr(directory, "CALM", 1)
     if at_once:
-        monkeypatch.setattr(keeper, "beside", made_now)
+        monkeypatch.setattr(directory, "beside", made_now)
 
 
 def made_now(make: Callable[[], Any]) -> Future[Any]:

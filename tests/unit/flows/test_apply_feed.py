@@ -9,7 +9,7 @@ import pytest
 from lodestream.errors import CatalogUnavailable
 from lodestream.flows.applying.apply import ApplyFeed
 from lodestream.flows.batch import Outcome, Published
-from lodestream.flows.writing.level import Level
+from lodestream.flows.writing.siblings import Level
 from lodestream.tables.publish import Base
 from lodestream.tables.snapshot import Snapshot
 

@@ -11,9 +11,8 @@ from lodestream.contracts import Contract, Field
 from lodestream.errors import CatalogUnavailable, RegistryUnavailable
 from lodestream.flows.applying import home as keyed_home
 from lodestream.flows.applying.home import KeyedHome
-from lodestream.flows.context import Context
-from lodestream.flows.judging.contracted import Contracted
-from lodestream.flows.notices import Notices
+from lodestream.flows.context import Context, Notices
+from lodestream.flows.judging.terms import Contracted
 from lodestream.flows.writing import home as silver_home
 from lodestream.flows.writing.home import SilverHome
 from lodestream.pipeline.location import Location

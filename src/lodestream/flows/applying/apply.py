@@ -7,11 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from lodestream.flows.applying.follower import Follower
-from lodestream.flows.batch import Outcome, Published
-from lodestream.flows.facts import Facts
+from lodestream.flows.batch import Facts, Outcome, Published
 from lodestream.flows.parts import After
-from lodestream.flows.writing.level import Level
-from lodestream.flows.writing.siblings import Siblings
+from lodestream.flows.writing.siblings import Level, Siblings
 from lodestream.tables.snapshot import position_in
 
 
@@ -53,7 +51,9 @@ class ApplyFeed(After):
         place = position_in(level.state, siblings.feed)
         if place is not None and int(place["snapshot"]) == snapshot:
             siblings.directory.follow(facts, level.state)
-            siblings.marked.follow(facts.of_marks, level.marks)
+            # The marks only grow.
+            marks = Facts(came=facts.marks, state=facts.marks_state, entries=facts.remembered)
+            siblings.marked.follow(marks, level.marks)
 
     def _caught_up(self, level: Level, seconds: float) -> Published | None:
         """The table had been behind its feed, from before a crash: its readers have something new."""

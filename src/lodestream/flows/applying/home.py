@@ -13,8 +13,7 @@ from lodestream.flows.applying.follower import Follower
 from lodestream.flows.columns.shape import ddl_of
 from lodestream.flows.columns.widen import evolve_keys, widen, widen_hidden
 from lodestream.flows.context import Context
-from lodestream.flows.judging.contracted import Contracted
-from lodestream.flows.judging.terms import Terms
+from lodestream.flows.judging.terms import Contracted, Terms
 from lodestream.flows.parts import Home
 from lodestream.flows.writing.home import follow_contract
 from lodestream.flows.writing.siblings import Siblings

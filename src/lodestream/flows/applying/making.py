@@ -11,16 +11,14 @@ from lodestream.flows.applying.home import KeyedHome
 from lodestream.flows.batch import Batch, Span
 from lodestream.flows.code.declared import DeclaredInputs
 from lodestream.flows.context import Context
-from lodestream.flows.judging.contracted import Contracted
 from lodestream.flows.judging.judged_rows import JudgedRows
 from lodestream.flows.judging.retention import Keep
-from lodestream.flows.judging.terms import Terms
-from lodestream.flows.letters.table import DeadLetters
+from lodestream.flows.judging.terms import Contracted, Terms
+from lodestream.flows.letters.table import DeadLetters, Lettered
 from lodestream.flows.parts import Intake, Making
 from lodestream.flows.writing.changes import Changes, JudgedChanges
 from lodestream.flows.writing.derived import FollowedChanges, followed
 from lodestream.flows.writing.feed_rows import FeedBatch, Keeping
-from lodestream.flows.writing.lettered import Lettered
 from lodestream.flows.writing.making import read
 from lodestream.pipeline.definition import code_of
 from lodestream.sources.table.changes import KeyedChanges

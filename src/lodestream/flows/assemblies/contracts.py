@@ -11,10 +11,9 @@ from lodestream.contracts.conform import unfilled
 from lodestream.contracts.thresholds import Tally
 from lodestream.flows.code.declared import DeclaredInputs, DeclaredRows
 from lodestream.flows.context import Context
-from lodestream.flows.judging.contracted import Contracted, Edits
 from lodestream.flows.judging.judge import Judge
 from lodestream.flows.judging.limits import LimitWatch, published_since
-from lodestream.flows.judging.terms import Terms
+from lodestream.flows.judging.terms import Contracted, Edits, Terms
 from lodestream.flows.letters.table import DeadLetters
 from lodestream.flows.promise import Promise
 from lodestream.observe import ColumnUnfilled

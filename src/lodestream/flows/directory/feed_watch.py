@@ -11,9 +11,9 @@ from pyspark.sql.functions import col, collect_list, collect_set, count_if, when
 from pyspark.sql.types import StructType
 
 from lodestream.contracts.quoting import name as quoted
+from lodestream.flows.batch import Facts
 from lodestream.flows.columns.pruning import Pruning
 from lodestream.flows.columns.shape import partition_columns
-from lodestream.flows.facts import Facts
 from lodestream.names import WEIGHT
 from lodestream.tables.find import EXACT, MOST_KEYS
 from lodestream.tables.snapshot import Snapshot

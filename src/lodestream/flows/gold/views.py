@@ -19,7 +19,7 @@ from pyspark.sql.types import (
 )
 
 from lodestream.flows.batch import Span
-from lodestream.flows.tuning import SMALL
+from lodestream.flows.context import SMALL
 from lodestream.names import WEIGHT
 from lodestream.pipeline.gold.pieces import quoted
 from lodestream.pipeline.gold.plan import feed_view, now_view

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.functions import col, concat, expr, lit, when
+from pyspark.sql.functions import array, array_compact, col, concat, expr, lit, when
 
 from lodestream.contracts import Contract, Violation, quoting
 from lodestream.contracts.conform import Conformed, conform, over_value
 from lodestream.contracts.masking import MaskingKey, masked
 from lodestream.contracts.violations import hidden
 from lodestream.errors import DeclarationError
-from lodestream.flows.judging.listed import Said, listed, no_list
 from lodestream.names import CARRIED, FILTERED, REASONS, WARNED, reserved
 from lodestream.pipeline import Expectation, Filter
 
 _UNFIT, _VALUE = "_lode_x_unfit", "_lode_x_value"
+# A condition that is never null, and what is said where it is true.
+Said = tuple[Column, Column]
+_KIND = "array<string>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,3 +126,29 @@ def _keyless(key: str) -> Violation:
 
 def _expected(one: Expectation) -> Violation:
     return Violation(f"expect: {one.name}", f"NOT coalesce(({one.sql}\n), false)", action=one.action)
+
+
+def nothing() -> Column:
+    """A list with nothing in it."""
+    return array().cast(_KIND)
+
+
+def no_list() -> Column:
+    return lit(None).cast(_KIND)
+
+
+def listed(said: Sequence[Said], *, otherwise: Column | None = None) -> Column:
+    """What is said of a row, in order; where nothing is, an empty list, or `otherwise`."""
+    empty = nothing() if otherwise is None else otherwise
+    if not said:
+        return empty
+    texts = array_compact(array(*[when(condition, text) for condition, text in said])).cast(_KIND)
+    return when(any_of([condition for condition, _ in said]), texts).otherwise(empty)
+
+
+def any_of(conditions: Sequence[Column]) -> Column:
+    """Balanced: Spark goes down an expression by recursion, and a contract may have hundreds of columns."""
+    if len(conditions) <= 2:
+        return reduce(lambda one, other: one | other, conditions)
+    middle = len(conditions) // 2
+    return any_of(conditions[:middle]) | any_of(conditions[middle:])

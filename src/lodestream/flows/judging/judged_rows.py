@@ -11,12 +11,12 @@ from lodestream.errors import LodeError
 from lodestream.failpoints import reach
 from lodestream.flows.batch import Span
 from lodestream.flows.columns.pruning import Pruning
+from lodestream.flows.context import Notices
 from lodestream.flows.judging.accounting import EVENTS, events, unaccounted, with_beside
 from lodestream.flows.judging.duplicates import KeySearch
 from lodestream.flows.judging.retention import Keep, claimed, retention
 from lodestream.flows.judging.terms import Terms
 from lodestream.flows.judging.verdicts import Verdicts
-from lodestream.flows.notices import Notices
 from lodestream.names import CARRIED, FILTERED, REASONS, WARNED
 from lodestream.observe import FieldUnknown
 from lodestream.sources.coordinates import order_columns

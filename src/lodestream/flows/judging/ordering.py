@@ -22,8 +22,7 @@ from pyspark.sql.types import StructType
 from lodestream.contracts.expressions import columns_in
 from lodestream.contracts.quoting import name as quoted
 from lodestream.errors import DeclarationError
-from lodestream.flows.judging.judge import Judge
-from lodestream.flows.judging.listed import any_of, listed, nothing
+from lodestream.flows.judging.judge import Judge, any_of, listed, nothing
 from lodestream.names import CARRIED, FILTERED, PLACE, REASONS
 from lodestream.pipeline.decoders import TOMBSTONE, TRUNCATE
 from lodestream.sources.coordinates import located_by

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 
 from pyspark.sql import DataFrame, Observation, Row
 from pyspark.sql.functions import col, lit, struct
 
 from lodestream.errors import AuditFailed
-from lodestream.flows.batch import Batch
-from lodestream.flows.facts import Facts
+from lodestream.flows.batch import Batch, Facts
 from lodestream.flows.judging.judged_rows import JudgedRows
 from lodestream.flows.judging.truncates import Floor, floor_of
+from lodestream.flows.letters.table import Lettered
 from lodestream.flows.writing.changes import Changes
-from lodestream.flows.writing.lettered import Lettered
-from lodestream.flows.writing.level import Level
-from lodestream.flows.writing.siblings import Siblings
+from lodestream.flows.writing.siblings import Level, Siblings
 from lodestream.flows.writing.upserts import AT, upserted
 from lodestream.flows.writing.versions import versioned
 from lodestream.names import BATCH, WEIGHT
@@ -25,6 +24,7 @@ from lodestream.tables.find import MOST_KEYS, quick_look, rows_of
 from lodestream.tables.hidden import gathered
 from lodestream.tables.notes import PREFIX
 from lodestream.tables.snapshot import Snapshot, Stamp
+from lodestream.tables.store import TableStore
 
 # A row without a day lies in no range of days, and more ranges than this are as slow as none.
 _MOST_DAYS = 62
@@ -86,7 +86,8 @@ class FeedBatch(Batch):
         siblings.lake.append(siblings.feed, rows.observe(told, *watched).drop(AT), branch, properties)
         written = self._facts = siblings.watch.facts(told.get, self._level.state.id, self._level.marks.id)
         # The feed has two rows for an update: a reader of the table sees one that was written.
-        self.counts = {**self.counts, "out": written.came, "upserted": written.came, "deleted": written.deleted}
+        deleted = written.gone - written.replacing
+        self.counts = {**self.counts, "out": written.came, "upserted": written.came, "deleted": deleted}
 
     def audit(self, snapshot: Snapshot) -> None:
         self.judged.account()
@@ -134,7 +135,7 @@ class FeedBatch(Batch):
         at, siblings, listed = self._level.marks, self._siblings, self._listed
         if at.total_rows == 0 or self._most == 0:
             return None
-        directory = siblings.marked.at(at, self._level.before_marks()) if listed else None
+        directory = siblings.marked.at(at, _before(at, self._level.marks_store)) if listed else None
         if directory is not None:
             there, _ = directory.find([one["mark"] for one in listed])
             listed = [one for one, found in zip(listed, there, strict=True) if found]
@@ -151,7 +152,7 @@ class FeedBatch(Batch):
         rows = siblings.lake.whole(siblings.table, at.id, quick_look(at, self._cores))
         rows = rows.select("*", struct(col("_file").alias("file"), col("_pos").alias("pos")).alias(AT))
         rows = self._near(gathered(rows))
-        directory = siblings.directory.at(at, self._level.before()) if listed else None
+        directory = siblings.directory.at(at, _before(at, self._level.state_store)) if listed else None
         if directory is None:
             return rows_of(rows, siblings.keys, changes, list({one["first"] for one in listed}))
         there, days = directory.find([one["hash"] for one in listed])
@@ -171,3 +172,8 @@ class FeedBatch(Batch):
     @property
     def _cores(self) -> int:
         return int(self._siblings.lake.spark.sparkContext.defaultParallelism)
+
+
+def _before(at: Snapshot, store: TableStore) -> Iterator[Snapshot]:
+    """The snapshots before this one, newest first."""
+    return islice(store.ancestors(at), 1, None)

@@ -9,12 +9,11 @@ from pyspark.sql.functions import col, count_if, struct, to_json, xxhash64
 
 from lodestream.contracts.quoting import name as quoted
 from lodestream.errors import AuditFailed
-from lodestream.flows.batch import Batch
-from lodestream.flows.facts import Facts
+from lodestream.flows.batch import Batch, Facts
 from lodestream.flows.judging.duplicates import MOST_BROADCAST, Found, KeySearch, Stored
 from lodestream.flows.judging.judged_rows import JudgedRows
 from lodestream.flows.judging.retention import KEY_HASH, key_hash
-from lodestream.flows.writing.lettered import Lettered
+from lodestream.flows.letters.table import Lettered
 from lodestream.flows.writing.repeat import Repeat
 from lodestream.names import CARRIED, FILTERED, REASONS, WARNED
 from lodestream.tables.snapshot import Snapshot, Stamp

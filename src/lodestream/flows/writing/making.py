@@ -9,18 +9,16 @@ from pyspark.sql import DataFrame
 from lodestream.flows.batch import Batch, Span
 from lodestream.flows.code.declared import DeclaredInputs
 from lodestream.flows.context import Context
-from lodestream.flows.judging.contracted import Contracted
 from lodestream.flows.judging.judged_rows import JudgedRows
 from lodestream.flows.judging.raising import raised_by_row
 from lodestream.flows.judging.retention import Keep, NeedsWhole
-from lodestream.flows.judging.terms import Terms
+from lodestream.flows.judging.terms import Contracted, Terms
 from lodestream.flows.letters.envelope import records, source_marks
-from lodestream.flows.letters.table import DeadLetters
+from lodestream.flows.letters.table import DeadLetters, Lettered
 from lodestream.flows.parts import Intake, Making
 from lodestream.flows.writing.filtered import FilteredBatch, TransformedBatch
 from lodestream.flows.writing.home import SilverHome
 from lodestream.flows.writing.judged import JudgedBatch
-from lodestream.flows.writing.lettered import Lettered
 from lodestream.pipeline.definition import code_of
 from lodestream.tables.notes import CODE
 

@@ -12,8 +12,8 @@ from pyspark.sql.functions import col, rand
 from lodestream.contracts import quoting
 from lodestream.errors import LodeError, NotOurTable
 from lodestream.flows.code.usercode import transform
+from lodestream.flows.context import Tuning
 from lodestream.flows.gold.table import GoldTable
-from lodestream.flows.tuning import Tuning
 from lodestream.names import STATE_COLUMN
 from lodestream.pipeline.gold.choose import choose
 from lodestream.pipeline.gold.plan import InputInfo, now_view
