@@ -97,12 +97,18 @@ class Flow:
             # Another run may have read further than our look: to it, the source would seem to have shrunk.
             latest = intake.look()
         self._positions = None
-        outcome = intake.take(base, latest, rows, partial(self._run_batch, base, began)) if latest is not None else None
+        outcome = self._taken(base, latest, rows, began) if latest is not None else None
         if outcome is not None:
             self._positions = outcome.published.positions
         elif base.stamp is not None:
             self._positions = base.stamp.positions
         return outcome
+
+    def _taken(self, base: Base, latest: Positions, rows: int, began: float) -> Outcome | None:
+        if self.parts.taking is not None:
+            return self.parts.taking.take(base, latest, rows, partial(self._run_batch, base, began))
+        span = self.parts.intake.span(base.stamp, latest, rows)
+        return self._run_batch(base, began, span) if span is not None else None
 
     def _followed(self, outcome: Outcome | None) -> Published | None:
         published = outcome.published if outcome else None

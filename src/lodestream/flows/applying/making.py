@@ -16,10 +16,8 @@ from lodestream.flows.judging.retention import Keep
 from lodestream.flows.judging.terms import Contracted, Terms
 from lodestream.flows.letters.table import DeadLetters, Lettered
 from lodestream.flows.parts import Intake, Making
-from lodestream.flows.writing.changes import Changes, JudgedChanges
 from lodestream.flows.writing.derived import FollowedChanges, followed
-from lodestream.flows.writing.feed_rows import FeedBatch, Keeping
-from lodestream.flows.writing.making import read
+from lodestream.flows.writing.feed_rows import Changes, FeedBatch, JudgedChanges, Keeping
 from lodestream.pipeline.definition import code_of
 from lodestream.sources.table.changes import KeyedChanges
 from lodestream.tables.notes import CODE
@@ -54,7 +52,7 @@ class KeyedMaking(Making):
         return False
 
     def make(self, span: Span) -> Batch:
-        frames = read(self._inputs, span)
+        frames = self._inputs.read(span)
         self._lettered(self._dead).settle()
         return self._judged(frames, span, self._dead, "columns")
 

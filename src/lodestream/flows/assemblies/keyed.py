@@ -67,8 +67,8 @@ def _assembled(lake: Lake, table: Table, run: str, agreed: Agreed, kind: _Kind) 
     )
     home = KeyedHome(context, kept, kind.shape, kind.identity)
     # A lookup changes seldom: how old the rows are is told by the input that is followed.
-    dates = (lambda source: source.name == inputs.driving) if follows is not None and inputs.corrected else None
-    intake = SourceIntake(inputs.sources, inputs.drives, dates)
+    dating = {inputs.driving} if follows is not None and inputs.corrected else None
+    intake = SourceIntake(inputs.sources, inputs.starting, dating)
     applying = ApplyFeed(home.follower, home.siblings)
     making = KeyedMaking(
         context, kept, home, intake, dead, inputs=inputs, applying=applying, keeping=kind.keeping, follows=follows

@@ -12,7 +12,7 @@ from lodestream.errors import AuditFailed
 from lodestream.flows.letters.attempts import BESIDE
 from lodestream.flows.letters.envelope import enclosed, is_bronze
 from lodestream.names import CARRIED
-from lodestream.sources.coordinates import identity_in
+from lodestream.sources.kinds import identity_in
 
 EVENTS = "events"
 _OF = "_lode_x_event"

@@ -19,7 +19,7 @@ from lodestream.flows.judging.terms import Terms
 from lodestream.flows.judging.verdicts import Verdicts
 from lodestream.names import CARRIED, FILTERED, REASONS, WARNED
 from lodestream.observe import FieldUnknown
-from lodestream.sources.coordinates import order_columns
+from lodestream.sources.kinds import order_columns
 
 
 def passed() -> Column:

@@ -25,7 +25,7 @@ from lodestream.errors import DeclarationError
 from lodestream.flows.judging.judge import Judge, any_of, listed, nothing
 from lodestream.names import CARRIED, FILTERED, PLACE, REASONS
 from lodestream.pipeline.decoders import TOMBSTONE, TRUNCATE
-from lodestream.sources.coordinates import located_by
+from lodestream.sources.kinds import located_by
 from lodestream.tables.hidden import GONE
 
 _NOTICE = "_lode_x_notice"

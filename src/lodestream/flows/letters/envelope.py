@@ -10,7 +10,7 @@ from pyspark.sql.types import DataType, StructType
 
 from lodestream.flows.letters.attempts import BESIDE
 from lodestream.names import CARRIED, EVENT, REASONS
-from lodestream.sources.coordinates import located_by, marks_in
+from lodestream.sources.kinds import located_by, marks_in
 from lodestream.tables.notes import ATTEMPT
 from lodestream.tables.snapshot import Stamp
 

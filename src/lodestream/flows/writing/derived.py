@@ -13,7 +13,7 @@ from lodestream.flows.batch import Span
 from lodestream.flows.code.declared import DeclaredInputs
 from lodestream.flows.judging.judged_rows import JudgedRows, passed
 from lodestream.flows.judging.truncates import Floor
-from lodestream.flows.writing.changes import Changes, listing
+from lodestream.flows.writing.feed_rows import Changes, listing
 from lodestream.flows.writing.siblings import Siblings
 from lodestream.names import BATCH, PLACE, WEIGHT
 from lodestream.sources.table.changes import KeyedChanges

@@ -54,7 +54,7 @@ class SilverMaking(Making):
         return self.terms.unique is None
 
     def make(self, span: Span) -> Batch:
-        frames = read(self._inputs, span)
+        frames = self._inputs.read(span)
         if not self.terms.judges:
             return self._in_one_pass(frames, span)
         self._lettered(self._dead).settle()
@@ -97,7 +97,3 @@ class SilverMaking(Making):
 
     def _lettered(self, dead: DeadLetters) -> Lettered:
         return Lettered(dead, self._home.store, self.terms.title)
-
-
-def read(inputs: DeclaredInputs, span: Span) -> dict[str, DataFrame]:
-    return {source.name: source.read(span.since[source.name], span.to[source.name]) for source in inputs.sources}

@@ -11,7 +11,7 @@ from pyspark.sql.functions import col, rand
 
 from lodestream.contracts import quoting
 from lodestream.errors import LodeError, NotOurTable
-from lodestream.flows.code.usercode import transform
+from lodestream.flows.code.declared import transform
 from lodestream.flows.context import Tuning
 from lodestream.flows.gold.table import GoldTable
 from lodestream.names import STATE_COLUMN
