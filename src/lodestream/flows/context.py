@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from lodestream.observe import Event
+from lodestream.contracts import Contract
+from lodestream.contracts.conform import unfilled
+from lodestream.observe import ColumnUnfilled, Event
 from lodestream.pipeline import Table
 from lodestream.tables.lake import Lake
+
+log = logging.getLogger(__name__)
 
 SMALL = 20_000
 
@@ -45,6 +50,25 @@ class Notices:
         """What was noticed since the last call."""
         taken, self._waiting = self._waiting, []
         return taken
+
+
+class Unfilled:
+    """Tells once of each column of a contract that nobody returns: it stays null for ever, and no row is refused."""
+
+    def __init__(self, notices: Notices, table: str, contract: Contract | None) -> None:
+        self._notices = notices
+        self._table = table
+        self._contract = contract
+        self._looked_at: Sequence[str] = ()
+
+    def tell(self, columns: Sequence[str]) -> None:
+        if self._contract is None or columns == self._looked_at:
+            return
+        self._looked_at = columns
+        news = self._notices.new(ColumnUnfilled, unfilled(self._contract, columns))
+        if news:
+            self._notices.add(ColumnUnfilled(columns=tuple(news), contract=self._contract.title))
+            log.warning("column.unfilled table=%s columns=%s", self._table, ",".join(news))
 
 
 class Tuning:

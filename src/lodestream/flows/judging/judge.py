@@ -2,30 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, lru_cache, reduce
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import array, array_compact, col, concat, expr, lit, when
 
 from lodestream.contracts import Contract, Violation, quoting
-from lodestream.contracts.conform import Conformed, conform, over_value
+from lodestream.contracts.conform import conform, over_value
 from lodestream.contracts.masking import MaskingKey, masked
 from lodestream.contracts.violations import hidden
 from lodestream.errors import DeclarationError
 from lodestream.names import CARRIED, FILTERED, REASONS, WARNED, reserved
 from lodestream.pipeline import Expectation, Filter
 
+if TYPE_CHECKING:
+    from lodestream.flows.judging.terms import Terms
+
 _UNFIT, _VALUE = "_lode_x_unfit", "_lode_x_value"
 # A condition that is never null, and what is said where it is true.
 Said = tuple[Column, Column]
 _KIND = "array<string>"
+# Names and types of columns, as a function gives them.
+Incoming = tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
+class _Conversion(NamedTuple):
+    """By field the SQL of its value and the name that this has; and what is wrong where a conversion fails."""
+
+    values: tuple[tuple[str, str, str], ...]
+    failed: tuple[Violation, ...]
+
+
+@dataclass(frozen=True)
 class Judge:
-    """Adds `_reasons`, `_filtered` and `_warned` to conformed rows; rejects nothing by itself."""
+    """Adds `_reasons`, `_filtered` and `_warned` to conformed rows; rejects nothing by itself.
+
+    The contract becomes SQL once, not with each batch.
+    """
 
     table: str
     contract: Contract | None
@@ -34,33 +50,54 @@ class Judge:
     arrival: str | None = None
     keys: Sequence[str] = ()
 
+    @classmethod
+    def of(cls, terms: Terms) -> Judge:
+        table = terms.table
+        return cls(table.name, terms.contract, table.filters, table.expectations, terms.arrival, terms.keys)
+
+    @classmethod
+    def of_followed(cls, terms: Terms) -> Judge:
+        """For the rows of a table that is followed: no broker says when these came."""
+        table = terms.table
+        return cls(table.name, terms.contract, table.filters, table.expectations, None, terms.keys)
+
     def conformed(self, rows: DataFrame) -> DataFrame:
         """The contract's columns, exactly converted, and the reasons a row must not pass."""
         if self.contract is None:
             return self._judged(rows.withColumn(_UNFIT, no_list()))
-        incoming = {field.name: field.dataType.simpleString() for field in rows.schema if field.name != CARRIED}
-        made = conform(self.contract, incoming)
-        self._refuse_impossible([(one.field.name, one.refusal) for one in made if one.refusal])
-        return self._judged(self._converted(rows, made))
+        incoming = [(field.name, field.dataType.simpleString()) for field in rows.schema if field.name != CARRIED]
+        return self._judged(self._converted(rows, self._conversion(tuple(incoming))))
 
-    def _converted(self, rows: DataFrame, made: Sequence[Conformed]) -> DataFrame:
-        """The contract's columns, and in `_UNFIT` what could not be converted; null where everything could."""
+    @cached_property
+    def _conversion(self) -> Callable[[Incoming], _Conversion]:
+        return lru_cache(maxsize=8)(self._converting)
+
+    def _converting(self, incoming: Incoming) -> _Conversion:
+        """How columns of these types are converted. The same table gives the same ones with every batch."""
+        made = conform(self.contract, dict(incoming)) if self.contract is not None else ()
+        self._refuse_impossible([(one.field.name, one.refusal) for one in made if one.refusal])
         names = [f"{_VALUE}_{number}" for number in range(len(made))]
+        failed = [over_value(one, name) for one, name in zip(made, names, strict=True) if one.can_fail]
+        values = [(one.field.name, one.value, name) for one, name in zip(made, names, strict=True)]
+        return _Conversion(tuple(values), tuple(failed))
+
+    def _converted(self, rows: DataFrame, made: _Conversion) -> DataFrame:
+        """The contract's columns, and in `_UNFIT` what could not be converted; null where everything could."""
         # A step of its own: both the table and the question whether it went well ask for a value that is made once.
-        both = rows.select("*", *[expr(one.value).alias(name) for one, name in zip(made, names, strict=True)])
+        both = rows.select("*", *[expr(sql).alias(name) for _, sql, name in made.values])
         # The offending value is gone after the conversion, so these reasons are made beside it.
-        failed = [_reason(over_value(one, name)) for one, name in zip(made, names, strict=True) if one.can_fail]
-        values = [col(name).alias(one.field.name) for one, name in zip(made, names, strict=True)]
+        failed = listed([_reason(one) for one in made.failed], otherwise=no_list())
+        values = [col(name).alias(field) for field, _, name in made.values]
         beside = map(quoting.name, self._beside(rows))
-        return both.select(*values, *beside, col(CARRIED), listed(failed, otherwise=no_list()).alias(_UNFIT))
+        return both.select(*values, *beside, col(CARRIED), failed.alias(_UNFIT))
 
     def _judged(self, rows: DataFrame) -> DataFrame:
-        reasons = listed([_reason(violation) for violation in self._violations()])
+        reasons = listed([_reason(violation) for violation in self._violations])
         # A value that did not convert is null now: "is null" beside "is not a double" would say it twice.
         verdicts = {
             REASONS: when(col(_UNFIT).isNotNull(), col(_UNFIT)).otherwise(reasons),
             FILTERED: filtered_by(self.filters),
-            WARNED: self._warned(),
+            WARNED: listed([(expr(one.sql), lit(one.reason)) for one in self._warnings]),
         }
         own = [quoting.name(name) for name in rows.columns if name not in (_UNFIT, CARRIED, *verdicts)]
         judged = rows.select(*own, CARRIED, *[column.alias(name) for name, column in verdicts.items()])
@@ -73,7 +110,7 @@ class Judge:
         known = {field.name.lower() for field in self.contract.fields}
         return [name for name in rows.columns if name.lower() not in known and not reserved(name)]
 
-    @property
+    @cached_property
     def masks(self) -> bool:
         return self.contract is not None and any(map(hidden, self.contract.fields))
 
@@ -84,6 +121,7 @@ class Judge:
         shown = masked(self.contract, MaskingKey.of_environment(self.contract))
         return judged.withColumns({name: expr(sql).cast(judged.schema[name].dataType) for name, sql in shown.items()})
 
+    @cached_property
     def _violations(self) -> list[Violation]:
         found = list(self.contract.violations(arrival=self.arrival)) if self.contract else []
         # Rows without their key could not be told apart: all but one would pass for duplicates.
@@ -91,10 +129,10 @@ class Judge:
         found += [one for one in map(_keyless, self.keys) if one.reason not in named]
         return found + [_expected(one) for one in self.expectations if one.action != "warn"]
 
-    def _warned(self) -> Column:
+    @cached_property
+    def _warnings(self) -> list[Violation]:
         found = list(self.contract.warnings()) if self.contract else []
-        found += [_expected(one) for one in self.expectations if one.action == "warn"]
-        return listed([(expr(one.sql), lit(one.reason)) for one in found])
+        return found + [_expected(one) for one in self.expectations if one.action == "warn"]
 
     def _refuse_impossible(self, refusals: Sequence[tuple[str, str | None]]) -> None:
         if refusals:
@@ -138,7 +176,11 @@ def no_list() -> Column:
 
 
 def listed(said: Sequence[Said], *, otherwise: Column | None = None) -> Column:
-    """What is said of a row, in order; where nothing is, an empty list, or `otherwise`."""
+    """What is said of a row, in order; where nothing is, an empty list, or `otherwise`.
+
+    Nearly every row has none. A list that is built for each row, then rid of its empty places, costs more than decoding
+    it: Spark runs such a step uncompiled, with every condition inside it.
+    """
     empty = nothing() if otherwise is None else otherwise
     if not said:
         return empty

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import (
@@ -28,10 +29,13 @@ from lodestream.pipeline.decoders import TOMBSTONE, TRUNCATE
 from lodestream.sources.kinds import located_by
 from lodestream.tables.hidden import GONE
 
+if TYPE_CHECKING:
+    from lodestream.flows.judging.terms import Terms
+
 _NOTICE = "_lode_x_notice"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class KeyedJudge(Judge):
     """Adds `_place` to judged rows.
 
@@ -42,6 +46,14 @@ class KeyedJudge(Judge):
     sequence: tuple[str, ...] = ()
     delete_when: str | None = None
     notice: str | None = None
+
+    @classmethod
+    def of(cls, terms: Terms) -> Judge:
+        table = terms.table
+        return cls(
+            table.name, terms.contract, table.filters, table.expectations, terms.arrival, terms.keys,
+            table.sequence_by, table.delete_when, table.decode.notice if table.decode is not None else None,
+        )  # fmt: skip
 
     def conformed(self, rows: DataFrame) -> DataFrame:
         self._check_columns(rows)

@@ -37,7 +37,7 @@ class Terms:
     contract: Contract | None
     rows: DeclaredRows
     keys: tuple[str, ...]
-    limits: LimitWatch
+    limits: LimitWatch | None
     judging: Callable[[Terms], Judge]
     dedups: bool
 
@@ -92,12 +92,12 @@ class Terms:
         # Where the first row of a key stays, most batches then read nothing of the table, however small it is.
         return DirectoryKeeper(lake, self.name, addresses, fewest=0 if self.dedups else None)
 
-    @property
+    @cached_property
     def bound(self) -> tuple[Partition, ...]:
         """The periods within which keys and unique values are compared; none: in the whole table."""
         return tuple(map(parse_partition, self.table.dedupe_within))
 
-    @property
+    @cached_property
     def near(self) -> tuple[Partition, ...]:
         """Rows with the same key lie in the same partition of these."""
         of_key = [one for one in partition_columns(self.table.partition_by, self.keys) if one not in self.bound]
@@ -116,7 +116,7 @@ class Terms:
                 fix=f"did you mean {close}?" if close else "name columns that it returns; decode= says what there is",
             )
 
-    @property
+    @cached_property
     def title(self) -> str | None:
         return self.contract.title if self.contract else None
 

@@ -176,8 +176,8 @@ class FeedBatch(Batch):
 
     def audit(self, snapshot: Snapshot) -> None:
         self.judged.account()
-        if snapshot.stamp is not None:
-            limits, counts = self.judged.terms.limits, self.counts
+        limits, counts = self.judged.terms.limits, self.counts
+        if limits is not None and snapshot.stamp is not None:
             limits.check(self.judged.verdicts, snapshot.stamp.batch, counts["in"], counts["dead"])
         borders = self._floor.rows if self._floor is not None else 0
         if snapshot.added_rows > self._most * self._keeping.most_rows(borders) + borders:  # a truncate is a row, too

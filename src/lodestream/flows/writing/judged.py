@@ -42,7 +42,7 @@ class JudgedBatch(Batch):
         counts = self.counts
         self._repeat.compare()
         self.judged.account()
-        if snapshot.stamp is not None:
+        if self._terms.limits is not None and snapshot.stamp is not None:
             self._terms.limits.check(self.judged.verdicts, snapshot.stamp.batch, counts["in"], counts["dead"])
         duplicates = self._count_duplicates()
         self.counts = {**counts, "duplicates": duplicates}
