@@ -11,9 +11,8 @@ from functools import partial
 
 from pyspark.sql.types import StructType
 
-from lodestream.flows.applying.apply import ApplyFeed
-from lodestream.flows.applying.home import KeyedHome
-from lodestream.flows.applying.making import KeyedMaking
+from lodestream.flows.applying.keyed import ApplyFeed, KeyedHome, KeyedMaking
+from lodestream.flows.applying.opening import KeyedOpening
 from lodestream.flows.assemblies.contracts import Agreed, contracted
 from lodestream.flows.assemblies.keyed_shapes import derived_shape, keyed_shape, version_shape
 from lodestream.flows.assemblies.silver_table import SilverTable
@@ -68,11 +67,11 @@ def _assembled(lake: Lake, table: Table, run: str, agreed: Agreed, kind: _Kind) 
     kept = contracted(
         context, agreed, dead, lambda: home.store, judging=kind.judging, keyed=True, keeps_result=follows is not None
     )
-    home = KeyedHome(context, kept, kind.shape, kind.identity)
+    home = KeyedHome(context, kept, KeyedOpening(context, kind.shape, kind.identity))
     # A lookup changes seldom: how old the rows are is told by the input that is followed.
     dating = {inputs.driving} if follows is not None and inputs.corrected else None
     intake = SourceIntake(inputs.sources, inputs.starting, dating)
-    applying = ApplyFeed(home.follower, home.siblings)
+    applying = ApplyFeed(home)
     making = KeyedMaking(
         context, kept, home, intake, dead, inputs=inputs, applying=applying, keeping=kind.keeping, follows=follows
     )
