@@ -21,8 +21,7 @@ from lodestream.flows.flow import Flow
 from lodestream.flows.guests.visit import Visited
 from lodestream.flows.guests.waiting import GuestGate
 from lodestream.flows.intake import SourceIntake
-from lodestream.flows.judging.judge import Judge
-from lodestream.flows.judging.ordering import KeyedJudge
+from lodestream.flows.judging.judge import Judge, KeyedJudge
 from lodestream.flows.judging.terms import Terms
 from lodestream.flows.letters.table import DeadLetters
 from lodestream.flows.parts import Parts

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.functions import array, col, current_timestamp, expr, from_json, lit, struct, to_json
+from pyspark.sql.functions import array, coalesce, col, count, current_timestamp, expr, from_json, lit, struct, to_json
 from pyspark.sql.types import DataType, StructType
 
 from lodestream.flows.letters.attempts import BESIDE
 from lodestream.names import CARRIED, EVENT, REASONS
-from lodestream.sources.kinds import located_by, marks_in
+from lodestream.sources.kinds import identity_in, located_by, marks_in
 from lodestream.tables.notes import ATTEMPT
 from lodestream.tables.snapshot import Stamp
 
@@ -34,6 +34,7 @@ DDL = (
 )
 # Where an event stands, of these.
 SOURCE_PLACE = ("topic", "partition", "offset", "file", "row")
+_OF = "_lode_x_event"
 # Every digit of a time, so that a row of another table comes back as it was.
 _JSON = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
@@ -141,3 +142,29 @@ def _made_by(stamp: Stamp, contract: str | None) -> list[Column]:
         lit(stamp.notes.get(ATTEMPT)).cast("string").alias("attempt"),
         current_timestamp().alias("dead_at"),
     ]
+
+
+def with_beside(letters: DataFrame, kept: Callable[[], DataFrame], *, keyed: bool, multiplies: bool) -> DataFrame:
+    """The letters with `beside`: without keys, a replay of such an event would bring the rows that are there again.
+
+    Null where keys tell rows apart, so that nobody has to know.
+    """
+    if keyed:
+        return letters.withColumn(BESIDE, lit(None).cast("int"))
+    if not multiplies:
+        return letters.withColumn(BESIDE, lit(0))
+    carried = letters.schema[CARRIED].dataType
+    place = place_of_event(carried)
+    event = place if place is not None else enclosed(carried)["value"]
+    # A column of the user's that has the name is in the raw row; here it would be taken for ours.
+    marked = letters.drop(BESIDE).withColumn(_OF, event)
+    theirs = kept().select(event.alias(_OF)).join(marked.select(_OF).distinct(), _OF, "left_semi")
+    counted = theirs.groupBy(_OF).agg(count(lit(1)).cast("int").alias(BESIDE))
+    found = marked.join(counted, _OF, "left").withColumn(BESIDE, coalesce(col(BESIDE), lit(0)))
+    return found.drop(_OF)
+
+
+def place_of_event(carried: object) -> Column | None:
+    """Where an event stands in Bronze. Rows of another table may carry such columns as well, several the same."""
+    place = identity_in(carried.names) if isinstance(carried, StructType) and is_bronze(carried) else ()
+    return struct(*[col(f"{CARRIED}.{name}") for name in place]) if place else None

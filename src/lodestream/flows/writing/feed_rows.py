@@ -14,8 +14,8 @@ from pyspark.sql.functions import col, collect_set, lit, struct, when
 from lodestream.contracts.quoting import name as quoted
 from lodestream.errors import AuditFailed
 from lodestream.flows.batch import Batch, Facts
+from lodestream.flows.judging.judge import deletes
 from lodestream.flows.judging.judged_rows import JudgedRows, passed
-from lodestream.flows.judging.ordering import deletes
 from lodestream.flows.judging.truncates import Floor, floor_of
 from lodestream.flows.letters.table import Lettered
 from lodestream.flows.writing.siblings import Level, Siblings
