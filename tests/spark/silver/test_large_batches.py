@@ -79,7 +79,7 @@ def test_only_the_raw_events_of_refused_rows_are_kept(line: Make, monkeypatch: p
     keep = Verdicts.keep
     monkeypatch.setattr(Verdicts, "keep", lambda self, frame: keep(self, kept.append(frame) or frame))
     # Of the others some are looked at for fields that nobody knows: not of these.
-    monkeypatch.setattr("lodestream.flows.judging.unknown.UnknownFields.looked", lambda _self, _rows: "false")
+    monkeypatch.setattr("lodestream.sources.codecs.frame.UnknownFields.looked", lambda _self, _rows: "false")
     raw: list[int] = []
     release = Verdicts.release
     monkeypatch.setattr(

@@ -17,8 +17,8 @@ from lodestream.flows.applying.load import load
 from lodestream.flows.applying.mending import mend
 from lodestream.flows.batch import Facts
 from lodestream.flows.context import SMALL
-from lodestream.flows.directory.feed_watch import FeedWatch
 from lodestream.flows.writing.siblings import Level
+from lodestream.flows.writing.upserts import FeedWatch
 from lodestream.names import BATCH, WEIGHT
 from lodestream.tables.find import among
 from lodestream.tables.hidden import spread

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Protocol
 
 from lodestream.config import nearest
@@ -17,12 +18,14 @@ from lodestream.flows.directory.directory import Addresses, DirectoryKeeper
 from lodestream.flows.judging.judge import Judge
 from lodestream.flows.judging.limits import LimitWatch
 from lodestream.flows.judging.unique import Uniqueness
-from lodestream.flows.judging.unknown import UnknownFields
 from lodestream.flows.promise import Promise
 from lodestream.observe import ContractUnreadable
 from lodestream.pipeline import Partition, Table, parse_partition
 from lodestream.pipeline.location import declaration_error
-from lodestream.sources.codecs.frame import Decoder
+from lodestream.sources.codecs.frame import Decoder, UnknownFields
+
+Loaded = tuple[Contract | None, Decoder | None, Promise | None]
+_FileState = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
@@ -131,8 +134,25 @@ class Edits(Protocol):
     def changed(self) -> bool:
         """Whether it may be another one than at the last call."""
 
-    def load(self) -> tuple[Contract | None, Decoder | None, Promise | None]:
+    def load(self) -> Loaded:
         """The contract as it is now and what depends on it. Raises `ContractError`."""
+
+
+class ContractEdits:
+    """Tells when a file that a table's contract or decoder comes from has changed. A look costs one `stat` a file."""
+
+    def __init__(self, files: Sequence[Path], load: Callable[[], Loaded]) -> None:
+        self._files = tuple(files)
+        self.load = load
+        self._seen = self._look()
+
+    def changed(self) -> bool:
+        """Whether a file is another one than at the last call."""
+        before, self._seen = self._seen, self._look()
+        return before != self._seen
+
+    def _look(self) -> tuple[_FileState | None, ...]:
+        return tuple(map(_state, self._files))
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,3 +201,11 @@ class Contracted:
     def agree(self, edit: Edit) -> None:
         """From the next batch on the table is kept by these terms."""
         self.terms, self.promise, self._waits = edit.terms, edit.promise, False
+
+
+def _state(file: Path) -> _FileState | None:
+    try:
+        found = file.stat()
+    except OSError:
+        return None  # an editor is replacing it
+    return found.st_mtime_ns, found.st_size, found.st_ino

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lodestream.flows.directory.directory import Addresses, DirectoryKeeper
-from lodestream.flows.directory.feed_watch import FeedWatch
 from lodestream.flows.judging.terms import Terms
+from lodestream.flows.writing.upserts import FeedWatch
 from lodestream.names import IS_CURRENT, VALID_FROM, VALID_TO, feed_of, marks_of
 from lodestream.tables.hidden import shown
 from lodestream.tables.lake import Lake

@@ -47,6 +47,9 @@ class TableInput(Source):
     def accept(self, since: Position, latest: Position) -> Position:
         return latest
 
+    def confirm(self, to: Position) -> None:
+        return  # a snapshot is what it was, however the table has moved since
+
     @abstractmethod
     def changes(self, since: Position, to: Position) -> DataFrame:
         """The rows that came (`_weight` 1) and went (`_weight` -1) after `since` up to `to`."""
