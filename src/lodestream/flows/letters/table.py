@@ -206,9 +206,8 @@ class Lettered:
     def settle(self) -> None:
         self.dead.settle(self.main)
 
-    def publish(self, letters: Callable[[], DataFrame], number: int, stamp: Stamp, place: str) -> None:
-        if number:
-            self.dead.publish(letters(), stamp, place, self.contract)
+    def publish(self, letters: DataFrame, stamp: Stamp, place: str) -> None:
+        self.dead.publish(letters, stamp, place, self.contract)
 
     def notes(self) -> Mapping[str, str]:
         return self.dead.attestation()

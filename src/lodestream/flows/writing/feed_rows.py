@@ -197,8 +197,8 @@ class FeedBatch(Batch):
         self._lettered.tidy(lost=lost)
 
     def companions(self, stamp: Stamp, place: str) -> None:
-        letters = self._changes.letters
-        self._lettered.publish(lambda: letters(self.judged, self._level.state), self.counts["dead"], stamp, place)
+        if self.counts["dead"]:
+            self._lettered.publish(self._changes.letters(self.judged, self._level.state), stamp, place)
 
     def release(self) -> None:
         self.judged.release()

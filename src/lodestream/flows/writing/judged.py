@@ -65,7 +65,8 @@ class JudgedBatch(Batch):
         self._lettered.tidy(lost=lost)
 
     def companions(self, stamp: Stamp, place: str) -> None:
-        self._lettered.publish(self.judged.letters, self.counts["dead"], stamp, place)
+        if self.counts["dead"]:
+            self._lettered.publish(self.judged.letters(), stamp, place)
 
     def release(self) -> None:
         self.judged.release()
