@@ -17,7 +17,7 @@ import click
 from pyspark.sql import DataFrame
 
 from lodestream.config import load_config
-from lodestream.flows.tuning import Tuning
+from lodestream.flows.context import Tuning
 from lodestream.runtime.session import start_session
 from lodestream.tables.lake import Lake
 from lodestream.tables.publish import Writer

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from lodestream.config import load_config
-from lodestream.flows.tuning import SMALL_BATCHES
+from lodestream.flows.context import SMALL_BATCHES
 from lodestream.runtime.session import start_session
 
 BRONZE, SILVER, GOLD = "lode.bronze.events_raw", "lode.silver.events", "lode.gold.by_zone"

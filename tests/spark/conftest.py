@@ -35,7 +35,7 @@ def summer_time(spark: Any) -> Iterator[None]:
 def size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """The same rows as a small batch, which is kept whole while it is judged, and as a large one, which is not."""
     if request.param == "large":
-        monkeypatch.setattr("lodestream.flows.judging.retention.MOST_WHOLE", 0)
+        monkeypatch.setattr("lodestream.flows.judging.judged_rows.MOST_WHOLE", 0)
     return str(request.param)
 
 

@@ -12,8 +12,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from lodestream.config import Config
-from lodestream.contracts import Contract
-from lodestream.engine.contract_watch import ContractEdits, contract_files
+from lodestream.engine.contract_files import contract_files
 from lodestream.errors import DeclarationError
 from lodestream.flows.agreement import Agreement
 from lodestream.flows.assemblies.bronze import bronze_flow
@@ -25,10 +24,11 @@ from lodestream.flows.assemblies.reference import reference_flow
 from lodestream.flows.assemblies.silver import silver_table
 from lodestream.flows.assemblies.silver_table import SilverTable
 from lodestream.flows.code.declared import DeclaredInputs
+from lodestream.flows.context import SMALL_BATCHES
 from lodestream.flows.flow import Flow
 from lodestream.flows.gold.table import GoldInput
+from lodestream.flows.judging.terms import ContractEdits, Loaded
 from lodestream.flows.promise import Promise
-from lodestream.flows.tuning import SMALL_BATCHES
 from lodestream.pipeline import Table, parse_partition
 from lodestream.planning.diamonds import ways_of
 from lodestream.planning.keyed import keyed, leader, row_keys
@@ -152,7 +152,7 @@ class Builder:
         if refused is not None:
             raise refused
 
-    def _reread(self, table: Table) -> tuple[Contract | None, Decoder | None, Promise | None]:
+    def _reread(self, table: Table) -> Loaded:
         self._enforceable(table)
         return contract_of(table), self._decoder(table), self._promise(table)
 

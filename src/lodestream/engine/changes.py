@@ -14,9 +14,9 @@ from lodestream.names import feed_of
 from lodestream.planning.keyed import keyed
 from lodestream.planning.project import Project
 from lodestream.recovery.choice import parse_moment, refuse_ambiguous
-from lodestream.tables.feed import position_in
 from lodestream.tables.inspect import Inspector, TableView
 from lodestream.tables.later_changes import Place, changes_in, later_snapshots, reachable
+from lodestream.tables.snapshot import position_in
 
 
 @dataclass(frozen=True, slots=True)

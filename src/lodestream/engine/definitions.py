@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from lodestream.engine.contract_watch import contract_files
+from lodestream.engine.contract_files import contract_files
 from lodestream.observe import DefinitionChanged, DefinitionRestored, Event, EventLog
 from lodestream.pipeline import Table
 from lodestream.planning.project import Project

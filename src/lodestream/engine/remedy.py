@@ -8,7 +8,7 @@ from pathlib import Path
 
 from py4j.protocol import Py4JNetworkError
 
-from lodestream.engine.contract_watch import contract_files
+from lodestream.engine.contract_files import contract_files
 from lodestream.errors import (
     ConfigError,
     ContractError,

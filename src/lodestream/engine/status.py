@@ -25,10 +25,10 @@ from lodestream.recovery.open_count import count_open
 from lodestream.sources.kinds import Backlog, Waiting, kind_of
 from lodestream.sources.reference.lag import reference_waiting
 from lodestream.tables.history import History
-from lodestream.tables.live_rows import counted, live_rows
+from lodestream.tables.live_rows import counted
 from lodestream.tables.metadata import look_at
 from lodestream.tables.sink_notes import TABLE as SINKS
-from lodestream.tables.snapshot import Snapshot
+from lodestream.tables.snapshot import Snapshot, live_rows
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

@@ -9,11 +9,34 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from lodestream.flows.facts import Facts
 from lodestream.sources.source import Position
-from lodestream.tables.publish import Base, Staged
+from lodestream.tables.publish import Base
 from lodestream.tables.snapshot import Snapshot, Stamp
 from lodestream.tables.store import TableStore
+from lodestream.tables.swap import Place
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a batch tells of the rows it wrote: how many came, went and only mark a place.
+
+    Of those that went: the first key, when they are few, and between which values of the partition columns they lie;
+    and `places`, where they lay in the table as of its snapshot `state`, when a batch has just looked them up. Of those
+    that came, their `entries` in the directory of keys, when they are few; of those that mark a place, `remembered`, on
+    top of the snapshot `marks_state` of the marks.
+    """
+
+    came: int = 0
+    gone: int = 0
+    marks: int = 0
+    replaced: tuple[object, ...] = ()
+    within: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    places: tuple[Place, ...] = ()
+    state: int | None = None
+    entries: tuple[int, ...] = ()
+    remembered: tuple[int, ...] = ()
+    marks_state: int | None = None
+    replacing: int = 0  # how many of those that came took the place of one that went
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +118,3 @@ class NoRows(Batch):
 
     def facts(self) -> Facts | None:
         return Facts()
-
-
-def published(
-    flow: str, staged: Staged, span: Span, counts: Mapping[str, int], seconds: Mapping[str, float]
-) -> Published:
-    rows = {"out": staged.snapshot.added_rows, **counts}
-    size = int(staged.snapshot.summary.get("added-files-size", "0"))
-    return Published(
-        flow, staged.stamp.batch, staged.snapshot.id, staged.stamp.positions, rows, size, span.caught_up, seconds
-    )

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import final
 
 from lodestream.errors import AnotherWriter, LodeError
 from lodestream.failpoints import reach
-from lodestream.flows.batch import Batch, Outcome, Published, Span, published
+from lodestream.flows.batch import Batch, Outcome, Published, Span
 from lodestream.flows.context import Context
 from lodestream.flows.parts import Making, Parts, Positions
 from lodestream.observe import Event
 from lodestream.tables.notes import ACCEPTED_GAP, ADOPTED, ASOF
-from lodestream.tables.positions import last_stamp
 from lodestream.tables.publish import Base, Moved, Staged, Writer, until_published
 from lodestream.tables.snapshot import Stamp
+from lodestream.tables.store import last_stamp
 
 
 @final
@@ -96,12 +97,18 @@ class Flow:
             # Another run may have read further than our look: to it, the source would seem to have shrunk.
             latest = intake.look()
         self._positions = None
-        outcome = intake.take(base, latest, rows, partial(self._run_batch, base, began)) if latest is not None else None
+        outcome = self._taken(base, latest, rows, began) if latest is not None else None
         if outcome is not None:
             self._positions = outcome.published.positions
         elif base.stamp is not None:
             self._positions = base.stamp.positions
         return outcome
+
+    def _taken(self, base: Base, latest: Positions, rows: int, began: float) -> Outcome | None:
+        if self.parts.taking is not None:
+            return self.parts.taking.take(base, latest, rows, partial(self._run_batch, base, began))
+        span = self.parts.intake.span(base.stamp, latest, rows)
+        return self._run_batch(base, began, span) if span is not None else None
 
     def _followed(self, outcome: Outcome | None) -> Published | None:
         published = outcome.published if outcome else None
@@ -159,7 +166,13 @@ class Flow:
         finally:
             batch.release()
         seconds = {"make": made - began, "stage": wrote - made, "publish": done - wrote, "total": done - began}
-        return Outcome(published(self.name, staged, span, batch.counts, seconds), base, batch.facts())
+        return Outcome(self._told(staged, span, batch, seconds), base, batch.facts())
+
+    def _told(self, staged: Staged, span: Span, batch: Batch, seconds: Mapping[str, float]) -> Published:
+        stamp, snapshot = staged.stamp, staged.snapshot
+        rows = {"out": snapshot.added_rows, **batch.counts}
+        size = int(snapshot.summary.get("added-files-size", "0"))
+        return Published(self.name, stamp.batch, snapshot.id, stamp.positions, rows, size, span.caught_up, seconds)
 
     def _audit(self, batch: Batch, staged: Staged) -> None:
         try:

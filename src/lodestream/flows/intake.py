@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Sequence
 
 from lodestream.errors import LodeError, SourceChanged
-from lodestream.flows.batch import Outcome, Span
-from lodestream.flows.parts import Intake, Positions, Publish
+from lodestream.flows.batch import Span
+from lodestream.flows.parts import Intake, Positions
 from lodestream.sources.source import Position, Source
-from lodestream.tables.publish import Base
 from lodestream.tables.snapshot import Stamp
 
 
 class SourceIntake(Intake):
-    """`drives` says of which sources news alone start a batch: lookups do not. `dates` says which of them tell how old
-    the rows are; without it, those that drive do."""
+    """`driving` names the sources whose news alone start a batch: lookups do not. `dating` names those that tell how
+    old the rows are; without it, those that drive do."""
 
     def __init__(
         self,
         sources: Sequence[Source],
-        drives: Callable[[Source], bool] = lambda _source: True,
-        dates: Callable[[Source], bool] | None = None,
+        driving: Collection[str] | None = None,
+        dating: Collection[str] | None = None,
     ) -> None:
         self.sources = tuple(sources)
-        self._drives = drives
-        self._dates = dates or drives
+        self._driving = frozenset(source.name for source in sources) if driving is None else frozenset(driving)
+        self._dating = self._driving if dating is None else frozenset(dating)
 
     def ready(self) -> bool:
         return all(source.latest() is not None for source in self.sources)
@@ -39,12 +38,8 @@ class SourceIntake(Intake):
         return found
 
     def news(self, known: Positions, latest: Positions) -> bool:
-        driving = filter(self._drives, self.sources)
+        driving = (source for source in self.sources if source.name in self._driving)
         return any(_waiting(source, known.get(source.name), latest[source.name]) for source in driving)
-
-    def take(self, base: Base, latest: Positions, rows: int, publish: Publish) -> Outcome | None:
-        span = self.span(base.stamp, latest, rows)
-        return publish(span) if span is not None else None
 
     def span(self, stamp: Stamp | None, latest: Positions, rows: int) -> Span | None:
         """About `rows` rows at most, from where the last batch ended; None when nothing waits."""
@@ -58,7 +53,7 @@ class SourceIntake(Intake):
             source.check(start, newest)
             since[source.name] = start
             to[source.name] = source.cap(start, newest, rows)
-            if self._drives(source):
+            if source.name in self._driving:
                 waiting += source.pending(start, to[source.name])
                 caught_up = caught_up and to[source.name] == newest
         pin = stamp is None and any(source.pins_start for source in self.sources)
@@ -81,7 +76,8 @@ class SourceIntake(Intake):
 
     def asof(self, to: Positions) -> float | None:
         # A source that is gone has no place in a position from which reading goes on by a person's decision.
-        known = [one.asof(to[one.name]) if one.name in to else None for one in self.sources if self._dates(one)]
+        dating = [one for one in self.sources if one.name in self._dating]
+        known = [one.asof(to[one.name]) if one.name in to else None for one in dating]
         moments = [moment for moment in known if moment is not None]
         return min(moments) if moments and len(moments) == len(known) else None
 

@@ -1,7 +1,7 @@
 """The parts of a flow. A kind of table is an assembly of them; `flow.py` says when each is called.
 
-What is new: `Intake`. The table itself: `Home`. How rows are made, judged and written: `Making`, which gives a `Batch`.
-What follows a publication: `After`.
+What is new: `Intake`, or `Taking` where the input decides that itself. The table itself: `Home`. How rows are made,
+judged and written: `Making`, which gives a `Batch`. What follows a publication: `After`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from lodestream.errors import LodeError
 from lodestream.flows.batch import Batch, NoRows, Outcome, Published, Span
 from lodestream.sources.source import Position
 from lodestream.tables.publish import Base
+from lodestream.tables.snapshot import Stamp
 from lodestream.tables.store import TableStore
 
 Positions = Mapping[str, Position]
@@ -36,8 +37,9 @@ class Intake(ABC):
         """Whether something waits, as far as the inputs tell: an idle flow does not ask the catalog."""
 
     @abstractmethod
-    def take(self, base: Base, latest: Positions, rows: int, publish: Publish) -> Outcome | None:
-        """Choose the span of about `rows` rows that the next batch reads, and `publish` it; None when there is none."""
+    def span(self, stamp: Stamp | None, latest: Positions, rows: int) -> Span | None:
+        """The span of about `rows` rows that the next batch reads, after the batch with this stamp; None when nothing
+        waits."""
 
     @abstractmethod
     def accepted(self, since: Positions) -> Positions:
@@ -66,6 +68,14 @@ class Intake(ABC):
     def close(self) -> None:
         """The flow ends."""
         return
+
+
+class Taking(ABC):
+    """For inputs whose span is known, or may change, only while the batch is made."""
+
+    @abstractmethod
+    def take(self, base: Base, latest: Positions, rows: int, publish: Publish) -> Outcome | None:
+        """Choose the span of about `rows` rows that the next batch reads, and `publish` it; None when there is none."""
 
 
 class Home(ABC):
@@ -153,4 +163,5 @@ class Parts:
     making: Making
     after: Sequence[After] = ()
     gate: Gate | None = None
+    taking: Taking | None = None
     repair: Repair | None = None

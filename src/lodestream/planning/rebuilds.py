@@ -18,10 +18,9 @@ from lodestream.pipeline.definition import changed_parts, code_of, definition_pa
 from lodestream.pipeline.gold.plan import InputInfo
 from lodestream.planning.keyed import keyed
 from lodestream.planning.project import Project, contract_of
-from lodestream.tables.live_rows import live_rows
 from lodestream.tables.notes import CODE, PARTS
 from lodestream.tables.promised import promised
-from lodestream.tables.snapshot import Snapshot
+from lodestream.tables.snapshot import Snapshot, live_rows
 
 if TYPE_CHECKING:
     from lodestream.tables.inspect import TableView

@@ -24,9 +24,9 @@ from lodestream.recovery.open_letters import OpenLetters, in_bucket
 from lodestream.recovery.trial import Failing, Trial
 from lodestream.runtime.progress import Progress, SilentProgress
 from lodestream.tables.notes import ASOF, GUEST, REPLAYED
-from lodestream.tables.positions import contains
 from lodestream.tables.publish import Base, Moved, Staged, until_published
 from lodestream.tables.snapshot import Stamp
+from lodestream.tables.store import contains
 
 # Letters judged and published at once: what this process holds of them in memory.
 _SHARE = 20_000

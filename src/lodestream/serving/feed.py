@@ -9,12 +9,11 @@ from lodestream.config import Config
 from lodestream.errors import SinkRefused, SourceRewritten
 from lodestream.serving.position import Position
 from lodestream.serving.sink import Change, Delivery, Sink
-from lodestream.tables.feed import position_in
 from lodestream.tables.heads import heads_of
 from lodestream.tables.inspect import Inspector, TableView
 from lodestream.tables.later_changes import Place, changes_in, counts_all, later_snapshots, reachable
 from lodestream.tables.row_changes import Changed, whole_arrow, whole_rows
-from lodestream.tables.snapshot import Snapshot
+from lodestream.tables.snapshot import Snapshot, position_in
 
 
 class TableFeed:

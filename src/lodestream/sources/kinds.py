@@ -1,11 +1,12 @@
 """The kinds of sources. A kind registers itself: how it is opened, and how it is asked what waits there.
 
-Nobody else names a kind: whoever has a declaration asks here what goes with it.
+Nobody else names a kind: whoever has a declaration asks here what goes with it, and whoever has rows asks by their
+columns where they stand in their source.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -128,3 +129,29 @@ def known_coordinates() -> tuple[Coordinates, ...]:
     """Those of every kind, each once, in the order in which the kinds were registered."""
     found = (kind.declaration.coordinates for kind in _kinds.values())
     return tuple(dict.fromkeys(one for one in found if one is not None))
+
+
+def located_by(columns: Collection[str]) -> Coordinates | None:
+    """The coordinates of rows that have these columns; None for rows of another table."""
+    return next((one for one in known_coordinates() if {*one.order, "value"} <= set(columns)), None)
+
+
+def identity_in(columns: Collection[str]) -> tuple[str, ...]:
+    """The columns that tell one event from every other; none where there are no such columns."""
+    return next((one.identity for one in known_coordinates() if set(one.identity) <= set(columns)), ())
+
+
+def arrival_in(columns: Collection[str]) -> str | None:
+    """The column that says when an event came."""
+    return next((one.arrival for one in known_coordinates() if one.arrival in columns), None)
+
+
+def marks_in(columns: Collection[str]) -> Coordinates | None:
+    """The coordinates of rows some of which hold no record, and are about the source itself."""
+    marked = (one for one in known_coordinates() if one.records is not None)
+    return next((one for one in marked if {*one.order, *one.about, "value"} <= set(columns)), None)
+
+
+def order_columns() -> tuple[str, ...]:
+    """Every column that may order rows, of any source."""
+    return tuple(dict.fromkeys(name for one in known_coordinates() for name in one.order))

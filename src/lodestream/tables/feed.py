@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from lodestream.tables.snapshot import Snapshot
+from lodestream.tables.snapshot import Snapshot, position_in
 from lodestream.tables.store import TableStore
 
 # Small row groups with a filter each: the rows of a thousand keys are found without reading the others. The old rows
@@ -30,12 +30,6 @@ def found_by(keys: Sequence[str], partition_by: Sequence[str], given: Mapping[st
         f"write.parquet.bloom-filter-enabled.column.{keys[0]}": "true",
     }
     return {**_FINDING, **sized, **given}
-
-
-def position_in(snapshot: Snapshot, feed: str) -> Mapping[str, Any] | None:
-    """The place in the feed that a snapshot of its table has applied; None when it says nothing of the feed."""
-    stamp = snapshot.stamp
-    return stamp.positions.get(feed) if stamp else None
 
 
 def applied(store: TableStore, feed: str) -> Mapping[str, Any] | None:

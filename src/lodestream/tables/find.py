@@ -1,15 +1,15 @@
-"""Find the stored rows of a few keys without reading the others."""
+"""Find the stored rows of a few keys without reading the others, and compute them apart from their table."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import ByteType, DataType, DateType, IntegerType, LongType, ShortType, StringType
 
 from lodestream.contracts.quoting import in_list
 from lodestream.contracts.quoting import name as quoted
-from lodestream.tables.aside import planned_apart
 from lodestream.tables.snapshot import Snapshot
 
 # Values of these types are the same as literals, so a filter on them loses no row.
@@ -26,6 +26,7 @@ _COMPILED = {
     "spark.sql.codegen.factoryMode": "FALLBACK",
     "spark.sql.optimizer.inSetSwitchThreshold": "0",
 }
+_CONSTRAINTS = "spark.sql.constraintPropagation.enabled"
 
 
 def same_again(values: Iterable[object]) -> bool:
@@ -62,3 +63,32 @@ def rows_of(stored: DataFrame, keys: Sequence[str], wanted: DataFrame, values: S
     if listed and len(keys) == 1:
         return narrowed
     return narrowed.join(wanted.select(*map(quoted, keys)).distinct(), list(keys), "left_semi")
+
+
+def set_aside(rows: DataFrame) -> DataFrame:
+    """A cached plan over a table would be computed again when that table is written; what is set aside never is.
+
+    Spark 4.1 also keeps what it knew about the columns, and trips over it ("key not found") when the rows are read in
+    two branches of a union: so it is not told.
+    """
+    with _settings(rows, {_CONSTRAINTS: "false"}):
+        return rows.localCheckpoint()
+
+
+def planned_apart(rows: DataFrame, settings: Mapping[str, str]) -> DataFrame:
+    """The same rows, planned with settings of their own and computed once, by the query that they become a part of."""
+    with _settings(rows, {_CONSTRAINTS: "false", **settings}):
+        return rows.localCheckpoint(eager=False)
+
+
+@contextmanager
+def _settings(rows: DataFrame, settings: Mapping[str, str]) -> Iterator[None]:
+    conf = rows.sparkSession.conf
+    before = {key: conf.get(key) for key in settings}
+    for key, value in settings.items():
+        conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, held in before.items():
+            conf.set(key, held or "")

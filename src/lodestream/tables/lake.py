@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Literal
@@ -13,10 +14,9 @@ from lodestream.errors import CatalogUnavailable
 from lodestream.names import in_files_only
 from lodestream.tables.hidden import hide, with_hidden
 from lodestream.tables.iceberg import IcebergStore
-from lodestream.tables.jvm import catalog_errors
+from lodestream.tables.jvm import catalog_errors, members, static
 from lodestream.tables.notes import CREATED
 from lodestream.tables.store import MAIN
-from lodestream.tables.uncommitted import written_files
 
 # Small commits arrive every second: no shuffle before a write, and metadata that does not grow without end.
 _DEFAULTS = {
@@ -192,3 +192,26 @@ def finish(commit: Any, branch: str, properties: Mapping[str, str]) -> None:
 
 def _literal(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def written_files(
+    spark: SparkSession, table: Any, rows: DataFrame, options: Mapping[str, str] | None = None
+) -> list[Any]:
+    """Data files that no snapshot has yet: as compaction does it, Spark writes and leaves the commit to us."""
+    jvm: Any = spark._jvm
+    iceberg = jvm.org.apache.iceberg.spark
+    cache, coordinator = (
+        static(spark, iceberg.SparkTableCache, "get"),
+        static(spark, iceberg.FileRewriteCoordinator, "get"),
+    )
+    group = str(uuid.uuid4())
+    cache.add(group, table)
+    try:
+        # Iceberg adds a catalog of its own to the thread's active session, and Spark looks for it there: in a thread
+        # that has none, in no session at all.
+        jvm.org.apache.spark.sql.SparkSession.setActiveSession(spark._jsparkSession)
+        rows.write.format("iceberg").options(**(options or {})).mode("append").save(group)
+        return members(coordinator.fetchNewFiles(table, group))
+    finally:
+        cache.remove(group)
+        coordinator.clearRewrite(table, group)

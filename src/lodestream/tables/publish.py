@@ -13,9 +13,8 @@ from typing import TypeVar
 
 from lodestream.errors import AnotherWriter, CatalogUnavailable, OutcomeUnknown
 from lodestream.failpoints import reach
-from lodestream.tables.positions import contains, last_kept, last_stamped
 from lodestream.tables.snapshot import Snapshot, Stamp
-from lodestream.tables.store import MAIN, Refused, TableStore
+from lodestream.tables.store import MAIN, Refused, TableStore, contains, last_kept, last_stamped
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, expr, lit
 
 from lodestream.pipeline.gold.pieces import quoted
-from lodestream.tables.aside import set_aside
+from lodestream.tables.find import set_aside
 from lodestream.tables.jvm import catalog_errors
 from lodestream.tables.lake import Lake
 

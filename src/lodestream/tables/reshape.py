@@ -18,10 +18,9 @@ from pyspark.sql.types import StructType
 from lodestream.errors import DeclarationError
 from lodestream.tables.hidden import declare_shown, hidden_fields, show_hidden, whole_columns
 from lodestream.tables.jvm import catalog_errors, members
-from lodestream.tables.lake import Lake
+from lodestream.tables.lake import Lake, written_files
 from lodestream.tables.notes import SCHEMA, SPEC
 from lodestream.tables.stored import as_stored, in_stored_types
-from lodestream.tables.uncommitted import written_files
 
 
 def overwrite_reshaped(lake: Lake, name: str, rows: DataFrame, branch: str, properties: Mapping[str, str]) -> None:

@@ -10,9 +10,8 @@ from pyspark.sql import DataFrame
 from lodestream.tables.hidden import with_hidden
 from lodestream.tables.iceberg import IcebergStore
 from lodestream.tables.jvm import catalog_errors
-from lodestream.tables.lake import Lake, finish
+from lodestream.tables.lake import Lake, finish, written_files
 from lodestream.tables.publish import Moved
-from lodestream.tables.uncommitted import written_files
 
 
 def rewrite_files(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from lodestream.tables.notes import ASOF, GUEST, PREFIX
+from lodestream.tables.notes import ASOF, GUEST, HELD, PREFIX
 
 Positions = Mapping[str, Any]
 
@@ -95,3 +95,51 @@ class Stamp:
 
 def _compact(value: object) -> str:
     return json.dumps(value, separators=(",", ":"), sort_keys=True)
+
+
+def position_in(snapshot: Snapshot, feed: str) -> Mapping[str, Any] | None:
+    """The place in the feed that a snapshot of its table has applied; None when it says nothing of the feed."""
+    stamp = snapshot.stamp
+    return stamp.positions.get(feed) if stamp else None
+
+
+def live_rows(snapshots: Iterable[Snapshot]) -> int | None:
+    """The rows that a reader finds in the first snapshot, from the history it heads; None when that does not tell.
+
+    A compaction may leave delete files that were about replaced data files: then the totals of a snapshot subtract rows
+    that nobody stores any more. What each commit added and took away is right all the same.
+    """
+    since = 0
+    for one in snapshots:
+        exact = _exact(one)
+        if exact is not None:
+            return exact + since
+        change = _change(one)
+        if change is None:
+            return None
+        since += change
+        held = one.summary.get(PREFIX + HELD)
+        if held is not None:
+            return int(held) + since
+    return None
+
+
+def _exact(one: Snapshot) -> int | None:
+    """The rows of a snapshot whose totals tell them: it has no deletes, or none that its files are older than."""
+    if summed(one, "total-equality-deletes"):
+        return None
+    fresh = one.added_rows == one.total_rows and not summed(one, "added-position-deletes")
+    return one.total_rows if fresh or not summed(one, "total-position-deletes") else None
+
+
+def _change(one: Snapshot) -> int | None:
+    """How many rows a commit added on the whole; None when files went of which some rows had gone before."""
+    if one.operation == "replace":
+        return 0
+    if summed(one, "total-equality-deletes") or summed(one, "deleted-records"):
+        return None
+    return one.added_rows - summed(one, "added-position-deletes") + summed(one, "removed-position-deletes")
+
+
+def summed(one: Snapshot, key: str) -> int:
+    return int(one.summary.get(key, "0"))

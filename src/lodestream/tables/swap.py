@@ -12,9 +12,8 @@ from pyspark.sql.functions import col
 from lodestream.tables.hidden import with_hidden
 from lodestream.tables.iceberg import IcebergStore
 from lodestream.tables.jvm import catalog_errors
-from lodestream.tables.lake import Lake, finish
+from lodestream.tables.lake import Lake, finish, written_files
 from lodestream.tables.rewrite import branch_head, rewrite_files
-from lodestream.tables.uncommitted import written_files
 
 Place = tuple[str, int]
 _FILE, _POS = "_lode_x_file", "_lode_x_pos"

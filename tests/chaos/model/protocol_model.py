@@ -22,7 +22,7 @@ from lodestream.flows.context import Context
 from lodestream.flows.flow import Flow
 from lodestream.flows.intake import SourceIntake
 from lodestream.flows.letters.table import DeadLetters
-from lodestream.flows.parts import Home, Intake, Making, Parts
+from lodestream.flows.parts import Home, Intake, Making, Parts, Taking
 from lodestream.pipeline.location import Location
 from lodestream.pipeline.table import Table
 from lodestream.sources.source import Position, Source
@@ -387,14 +387,15 @@ def model_flow(world: World, run: str) -> Flow:
 
 
 def model_stream_flow(world: World, run: str) -> Flow:
-    return _assembled(world, run, PulledIntake(ModelStream(world)))  # type: ignore[arg-type]
+    intake = PulledIntake(ModelStream(world))  # type: ignore[arg-type]
+    return _assembled(world, run, intake, intake)
 
 
-def _assembled(world: World, run: str, intake: Intake) -> Flow:
+def _assembled(world: World, run: str, intake: Intake, taking: Taking | None = None) -> Flow:
     table = Table(name=NAME, tier="silver", kind="function", location=Location("pipeline.py", 1))
     context = Context.of(_NO_LAKE, table, run)  # type: ignore[arg-type]
     home = ModelHome(world)
-    return Flow(context, Parts(intake, home, ModelMaking(world, home, ModelLetters(world, run))))
+    return Flow(context, Parts(intake, home, ModelMaking(world, home, ModelLetters(world, run)), taking=taking))
 
 
 class ModelHome(Home):

@@ -17,7 +17,7 @@ from lodestream.errors import LodeError, OutcomeUnknown
 from lodestream.flows.flow import Flow
 from lodestream.flows.letters import attempts as letters
 from lodestream.flows.letters import table as dead
-from lodestream.tables import positions, publish
+from lodestream.tables import publish, store
 from lodestream.tables.memory import MemoryStore
 from lodestream.tables.publish import Base, Moved, Staged, Writer
 from lodestream.tables.snapshot import Stamp
@@ -86,7 +86,7 @@ def only_the_head_counts(patch: Patch) -> None:
         return head if head is not None and head.stamp is not None else None
 
     patch.setattr(publish, "last_stamped", last_stamped)
-    patch.setattr(positions, "last_stamped", last_stamped)
+    patch.setattr(store, "last_stamped", last_stamped)
 
 
 def force_main(patch: Patch) -> None:

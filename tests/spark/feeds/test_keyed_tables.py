@@ -18,8 +18,8 @@ from pyiceberg.table import DataScan
 from lodestream import failpoints
 from lodestream.engine.status import read_status
 from lodestream.errors import AnotherWriter, NotOurTable
-from lodestream.flows.directory import feed_watch, keeper
-from lodestream.flows.writing import changes, derived, feed_rows
+from lodestream.flows.directory import directory
+from lodestream.flows.writing import derived, feed_rows, upserts
 from lodestream.planning.plan import make_plan
 from lodestream.tables import find
 from lodestream.tables.find import among
@@ -207,10 +207,10 @@ def _weights(line: FeedLine) -> set[tuple[str, int]]:
 
 def keep_directories(monkeypatch: pytest.MonkeyPatch, *, at_once: bool) -> None:
     """As large tables do, from the first batch on."""
-    monkeypatch.setattr(keeper, "FEWEST_ROWS", 1)
-    monkeypatch.setattr(keeper, "CALM", 1)
+    monkeypatch.setattr(directory, "FEWEST_ROWS", 1)
+    monkeypatch.setattr(directory, "CALM", 1)
     if at_once:
-        monkeypatch.setattr(keeper, "beside", made_now)
+        monkeypatch.setattr(directory, "beside", made_now)
 
 
 def made_now(make: Callable[[], Any]) -> Future[Any]:
@@ -221,7 +221,7 @@ def made_now(make: Callable[[], Any]) -> Future[Any]:
 
 def list_at_most(keys: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Old rows are found by lists of keys, or by a join where there are more keys than this."""
-    for module in (find, changes, feed_rows, derived, feed_watch):
+    for module in (find, feed_rows, derived, upserts):
         monkeypatch.setattr(module, "MOST_KEYS", keys)
 
 

@@ -16,7 +16,7 @@ from pyspark.sql import functions as f
 
 from lodestream.engine import run, run_pipeline, verify_tables
 from lodestream.engine.build import Builder
-from lodestream.flows.tuning import Tuning
+from lodestream.flows.context import Tuning
 from lodestream.observe import Event, EventLog
 from lodestream.pipeline.gold import InputInfo
 from lodestream.planning.project import open_project

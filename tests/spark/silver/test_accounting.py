@@ -102,14 +102,14 @@ def daily(options: Any) -> Pipeline:
 
 def spied(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Directories from the first batch on, as large tables have them, and a note of each search in the table."""
-    from lodestream.flows.directory import keeper
+    from lodestream.flows.directory import directory
     from lodestream.flows.judging import duplicates
 
     made: list[str] = []
     find = duplicates.rows_of
     monkeypatch.setattr(duplicates, "rows_of", lambda *given: made.append("search") or find(*given))
-    monkeypatch.setattr(keeper, "CALM", 1)
-    monkeypatch.setattr(keeper, "beside", at_once)
+    monkeypatch.setattr(directory, "CALM", 1)
+    monkeypatch.setattr(directory, "beside", at_once)
     return made
 
 

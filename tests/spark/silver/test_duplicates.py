@@ -181,10 +181,10 @@ def with_directories(monkeypatch: pytest.MonkeyPatch) -> None:
     """From the first batch on, as large tables have them."""
     from test_accounting import at_once
 
-    from lodestream.flows.directory import keeper
+    from lodestream.flows.directory import directory
 
-    monkeypatch.setattr(keeper, "CALM", 1)
-    monkeypatch.setattr(keeper, "beside", at_once)
+    monkeypatch.setattr(directory, "CALM", 1)
+    monkeypatch.setattr(directory, "beside", at_once)
 
 
 def test_keys_that_are_no_text_are_found_again(line: Make) -> None:

@@ -21,7 +21,7 @@ ORDERS, DEAD = "silver.orders", "silver.orders__dead"
 
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lodestream.flows.judging.retention.MOST_WHOLE", 0)
+    monkeypatch.setattr("lodestream.flows.judging.judged_rows.MOST_WHOLE", 0)
 
 
 def shop(made: Callable[[DataFrame], DataFrame] = lambda events: events, **options: Any) -> Pipeline:
@@ -53,7 +53,7 @@ def test_a_large_batch_publishes_what_small_ones_do(
     declared = shop(keys=["id"], filters={"worth": "amount < 9"}, expect={**POSITIVE, "small": "amount < 8"}, **bound)
     told: list[Any] = []
     for most in (50_000, 0):
-        monkeypatch.setattr("lodestream.flows.judging.retention.MOST_WHOLE", most)
+        monkeypatch.setattr("lodestream.flows.judging.judged_rows.MOST_WHOLE", most)
         one = line(declared)
         flows, batches = one.flows(), []
         for batch in range(3):
@@ -73,13 +73,13 @@ def test_a_large_batch_publishes_what_small_ones_do(
 
 @pytest.mark.usefixtures("large")
 def test_only_the_raw_events_of_refused_rows_are_kept(line: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    from lodestream.flows.judging.verdicts import Verdicts
+    from lodestream.flows.judging.judged_rows import Verdicts
 
     kept: list[DataFrame] = []
     keep = Verdicts.keep
     monkeypatch.setattr(Verdicts, "keep", lambda self, frame: keep(self, kept.append(frame) or frame))
     # Of the others some are looked at for fields that nobody knows: not of these.
-    monkeypatch.setattr("lodestream.flows.judging.unknown.UnknownFields.looked", lambda _self, _rows: "false")
+    monkeypatch.setattr("lodestream.sources.codecs.frame.UnknownFields.looked", lambda _self, _rows: "false")
     raw: list[int] = []
     release = Verdicts.release
     monkeypatch.setattr(

@@ -15,7 +15,8 @@ import pytest
 from lodestream.cli.main import run_command
 from lodestream.config import load_config
 from lodestream.contracts import document, file_text, load_contract, odcs_read
-from lodestream.engine.contract_watch import ContractEdits, contract_files
+from lodestream.engine.contract_files import contract_files
+from lodestream.flows.judging.terms import ContractEdits
 from lodestream.planning.project import contract_of, open_project
 
 EXAMPLES = Path(__file__).parents[3] / "examples"

@@ -41,8 +41,7 @@ from lodestream.sources.files.listing import Folder
 from lodestream.sources.files.position import advance, begin
 from lodestream.sources.files.store import file_store
 from lodestream.tables.history import History
-from lodestream.tables.live_rows import live_rows
-from lodestream.tables.snapshot import Snapshot
+from lodestream.tables.snapshot import Snapshot, live_rows
 from some_events import blocked, published, refused, retry, started, stopped
 
 PIPELINE = """

@@ -12,11 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from lodestream.flows.batch import Facts
 from lodestream.flows.directory import directory as directories
-from lodestream.flows.directory import keeper as keepers
-from lodestream.flows.directory.directory import Addresses, KeyDirectory
-from lodestream.flows.directory.keeper import DirectoryKeeper
-from lodestream.flows.facts import Facts
+from lodestream.flows.directory import directory as keepers
+from lodestream.flows.directory.directory import Addresses, DirectoryKeeper, KeyDirectory
 from lodestream.tables.snapshot import Snapshot
 
 ADDRESSES = Addresses((("id", "string"),), "day")

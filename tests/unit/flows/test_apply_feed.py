@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from lodestream.errors import CatalogUnavailable
-from lodestream.flows.applying.apply import ApplyFeed
+from lodestream.flows.applying.keyed import ApplyFeed
 from lodestream.flows.batch import Outcome, Published
-from lodestream.flows.writing.level import Level
+from lodestream.flows.writing.siblings import Level
 from lodestream.tables.publish import Base
 from lodestream.tables.snapshot import Snapshot
 
@@ -30,9 +31,13 @@ class Follower:
         return Level(here, here, 0, cast("Any", None), cast("Any", None))
 
 
+def applying(follower: Follower) -> ApplyFeed:
+    return ApplyFeed(cast("Any", SimpleNamespace(opened=SimpleNamespace(follower=follower))))
+
+
 def test_an_empty_batch_that_could_not_be_applied_is_applied_by_the_next_step() -> None:
     follower = Follower()
-    after = ApplyFeed(lambda: cast("Any", follower), lambda: cast("Any", None))
+    after = applying(follower)
     after.follow(None)
     assert after.follow(None) is None
     assert follower.applied == 1, "nothing is asked of a table that stands at the head of its feed"
@@ -46,7 +51,7 @@ def test_an_empty_batch_that_could_not_be_applied_is_applied_by_the_next_step() 
 
 def test_a_decision_is_applied_by_the_step_that_follows_it() -> None:
     follower = Follower()
-    after = ApplyFeed(lambda: cast("Any", follower), lambda: cast("Any", None))
+    after = applying(follower)
     after.follow(None)
     after.expect()
     after.follow(None)

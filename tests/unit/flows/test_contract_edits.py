@@ -9,11 +9,10 @@ import pytest
 
 from lodestream.contracts import Contract, Field
 from lodestream.errors import CatalogUnavailable, RegistryUnavailable
-from lodestream.flows.applying import home as keyed_home
-from lodestream.flows.applying.home import KeyedHome
-from lodestream.flows.context import Context
-from lodestream.flows.judging.contracted import Contracted
-from lodestream.flows.notices import Notices
+from lodestream.flows.applying import opening
+from lodestream.flows.applying.keyed import KeyedHome
+from lodestream.flows.context import Context, Notices
+from lodestream.flows.judging.terms import Contracted
 from lodestream.flows.writing import home as silver_home
 from lodestream.flows.writing.home import SilverHome
 from lodestream.pipeline.location import Location
@@ -93,9 +92,10 @@ def test_the_siblings_of_a_keyed_table_follow_an_edit_that_met_an_error_halfway(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     catalog, kept = Catalog([None, CatalogUnavailable("away"), None, None]), kept_by(Edits())
-    monkeypatch.setattr(keyed_home, "follow_contract", catalog.asked)
-    monkeypatch.setattr(KeyedHome, "_open", catalog.asked)
-    home = KeyedHome(Context.of(_LAKE, _TABLE, "run"), kept, lambda terms: None, lambda terms: ())  # type: ignore
+    monkeypatch.setattr(opening, "follow_contract", catalog.asked)
+    monkeypatch.setattr(opening.KeyedOpening, "open", catalog.asked)
+    context: Any = Context.of(_LAKE, _TABLE, "run")  # type: ignore[arg-type]
+    home = KeyedHome(context, kept, opening.KeyedOpening(context, lambda terms: Any, lambda terms: ()))
     with pytest.raises(CatalogUnavailable):
         home.follow_edits(opened=True)
     assert kept.terms.contract == FIRST, "batches are made by the old terms until every sibling fits"

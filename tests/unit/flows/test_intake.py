@@ -41,7 +41,7 @@ class Log(Source):
 
 
 def accepted(*sources: Source, **since: int) -> dict[str, int]:
-    lookout = SourceIntake(sources, lambda _: True)
+    lookout = SourceIntake(sources)
     return {
         name: at["next"] for name, at in lookout.accepted({name: {"next": at} for name, at in since.items()}).items()
     }
@@ -50,7 +50,7 @@ def accepted(*sources: Source, **since: int) -> dict[str, int]:
 def test_an_accepted_gap_of_one_source_leaves_what_another_still_has_to_be_read() -> None:
     gone, healthy = Log("gone", 90, first=40), Log("healthy", 50)
     with pytest.raises(SourceChanged):
-        SourceIntake([gone, healthy], lambda _: True).span(None, {"gone": {"next": 90}, "healthy": {"next": 50}}, 10)
+        SourceIntake([gone, healthy]).span(None, {"gone": {"next": 90}, "healthy": {"next": 50}}, 10)
     assert accepted(gone, healthy, gone=10, healthy=20) == {"gone": 90, "healthy": 20}
     assert accepted(healthy, gone, gone=10, healthy=20) == {"gone": 90, "healthy": 20}
 
@@ -63,7 +63,7 @@ def test_a_source_that_was_never_read_begins_at_its_start_unless_that_is_gone_to
 
 def test_a_decision_about_a_source_that_is_gone_can_be_written_down() -> None:
     there, gone = Log("there", 50), Log("gone", None)
-    lookout = SourceIntake([there, gone], lambda _: True)
+    lookout = SourceIntake([there, gone])
     to = lookout.accepted({"there": {"next": 20}, "gone": {"next": 10}})
     assert to == {"there": {"next": 20}}, "when it comes again, it is another one"
     assert lookout.asof(to) is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from lodestream.flows.code.usercode import _over_views
+from lodestream.flows.code.declared import _over_views
 
 VIEWS = {"silver.trips": "v1", "silver.zones": "v2"}
 

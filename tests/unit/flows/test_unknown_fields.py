@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from lodestream import Json
-from lodestream.flows.judging.unknown import UnknownFields
 from lodestream.sources.codecs import codec_for
-from lodestream.sources.codecs.frame import Decoder
+from lodestream.sources.codecs.frame import Decoder, UnknownFields
 
 
 def told(fields: UnknownFields, *names: str) -> list[str]:

@@ -152,7 +152,7 @@ def test_lines_added_to_a_file_that_was_read_wake_an_idle_flow_and_stop_it(bronz
     """Without another file nothing is new, and nobody would look at those that were read."""
     file = put(bronze.root, "a.json")
     bronze.drain()
-    lookout, known = SourceIntake([bronze.source], lambda _: True), {"files": bronze.snapshots[-1][0]}
+    lookout, known = SourceIntake([bronze.source]), {"files": bronze.snapshots[-1][0]}
     assert not lookout.news(known, lookout.look() or {})
     with file.open("a") as more:
         more.write("one more line\n")

@@ -68,7 +68,7 @@ def test_accepting_a_gap_of_a_late_partition_goes_on_from_what_is_left_and_skips
     kafka = source(cluster)
     since = {"kafka": latest(kafka)}
     cluster.held["trips"] = [(0, 15), (3, 5)]
-    accepted = SourceIntake([kafka], lambda one: True).accepted(since)["kafka"]
+    accepted = SourceIntake([kafka]).accepted(since)["kafka"]
     assert accepted["trips"]["offsets"] == {"0": 10, "1": 3}
     kafka.check(accepted, latest(kafka))
 
@@ -76,7 +76,7 @@ def test_accepting_a_gap_of_a_late_partition_goes_on_from_what_is_left_and_skips
 def test_accepting_helps_a_table_whose_declared_start_is_gone() -> None:
     cluster = Cluster(trips=[(100, 200)])
     kafka = source(cluster, Kafka("trips", start={"offsets": {"trips": {0: 50}}}))
-    lookout = SourceIntake([kafka], lambda one: True)
+    lookout = SourceIntake([kafka])
     with pytest.raises(SourceGap):
         lookout.span(None, {"kafka": latest(kafka)}, 1000)
     accepted = lookout.accepted({})["kafka"]
@@ -99,7 +99,7 @@ def test_accepting_a_gap_in_one_source_leaves_the_unread_rows_of_the_others() ->
     cluster.held["trips"], calm.held["zones"] = [(12, 15)], [(0, 30)]
 
     sources: list[Source] = [broken, other]
-    accepted = SourceIntake(sources, lambda one: True).accepted(since)
+    accepted = SourceIntake(sources).accepted(since)
     assert accepted["kafka"]["trips"]["offsets"] == {"0": 12}
     assert accepted["other"] == since["other"]
 
@@ -107,7 +107,7 @@ def test_accepting_a_gap_in_one_source_leaves_the_unread_rows_of_the_others() ->
 def test_a_topic_that_was_made_anew_stops_an_idle_flow_before_its_records_are_as_many_as_we_have_read() -> None:
     cluster = Cluster(trips=[(0, 10)])
     kafka = source(cluster)
-    lookout, since = SourceIntake([kafka], lambda one: True), {"kafka": latest(kafka)}
+    lookout, since = SourceIntake([kafka]), {"kafka": latest(kafka)}
     assert not lookout.news(since, {"kafka": latest(kafka)})
     cluster.held["trips"].append((0, 0))
     assert not lookout.news(since, {"kafka": latest(kafka)}), "an empty partition is no news"

@@ -16,8 +16,7 @@ from lodestream.errors import DeclarationError
 from lodestream.pipeline.decoders import DecoderDeclaration
 from lodestream.sources import Coordinates, SourceDeclaration, register_source
 from lodestream.sources.codecs import codec_for
-from lodestream.sources.coordinates import arrival_in, identity_in, located_by, marks_in
-from lodestream.sources.kinds import kind_of
+from lodestream.sources.kinds import arrival_in, identity_in, kind_of, located_by, marks_in
 
 HOUSE = Path(lodestream.__file__).parent
 SOURCES, CODECS = HOUSE / "sources", HOUSE / "sources" / "codecs"

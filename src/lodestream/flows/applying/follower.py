@@ -11,24 +11,23 @@ from pyspark.sql import DataFrame
 from pyspark.sql.functions import col, expr
 
 from lodestream.contracts.quoting import name as quoted
-from lodestream.errors import CatalogUnavailable
+from lodestream.errors import CatalogUnavailable, NotOurTable, SourceRecreated, SourceRewritten
 from lodestream.failpoints import reach
 from lodestream.flows.applying.load import load
 from lodestream.flows.applying.mending import mend
-from lodestream.flows.applying.standing import follow_back, standing
-from lodestream.flows.directory.feed_watch import FeedWatch
-from lodestream.flows.facts import Facts
-from lodestream.flows.tuning import SMALL
-from lodestream.flows.writing.level import Level
+from lodestream.flows.batch import Facts
+from lodestream.flows.context import SMALL
+from lodestream.flows.writing.siblings import Level
+from lodestream.flows.writing.upserts import FeedWatch
 from lodestream.names import BATCH, WEIGHT
 from lodestream.tables.find import among
+from lodestream.tables.hidden import spread
 from lodestream.tables.iceberg import IcebergStore
 from lodestream.tables.lake import Lake
-from lodestream.tables.live_rows import live_rows
 from lodestream.tables.notes import ASOF, HELD
-from lodestream.tables.order import spread
 from lodestream.tables.publish import Base, Moved, Writer, until_published
-from lodestream.tables.snapshot import Snapshot, Stamp
+from lodestream.tables.snapshot import Snapshot, Stamp, live_rows, position_in
+from lodestream.tables.store import TableStore
 from lodestream.tables.swap import Swapper
 
 # How far back the count of the rows is looked for: the batch before has noted it, unless an earlier version made it.
@@ -151,7 +150,8 @@ class Follower:
 
     def _change(self, snapshot: Snapshot, facts: Facts, head: int) -> Write:
         rows = spread(self._rows(snapshot).where(col(WEIGHT) != 0).drop(BATCH))
-        if facts.gone and facts.placed(head) and self._swapper.able:
+        placed = facts.state == head and len(facts.places) == facts.gone
+        if facts.gone and placed and self._swapper.able:
             coming = rows.where(col(WEIGHT) > 0).drop(WEIGHT)
             return partial(self._swapper.swap, coming if facts.came else None, facts.places)
         if facts.gone:
@@ -202,4 +202,47 @@ class Follower:
         return self._lake.appended(self._feed.name, snapshot.parent, snapshot.id)
 
     def _place(self, base: Base) -> int | None:
-        return standing(base, self._feed, self._table)
+        """The snapshot of the feed that the table, or its marks, has applied; None before everything."""
+        if base.stamp is None:
+            return None
+        feed, table = self._feed, self._table
+        place = base.stamp.positions.get(feed.name)
+        if place is None:
+            raise NotOurTable(
+                f"{table} was kept without a change feed until now",
+                why="its rows say which input they contain, but not which changes made them",
+                fix=f"rename or drop {table}, and it is made again from its input with a feed",
+            )
+        if place["uuid"] != feed.uuid:
+            raise SourceRecreated(
+                f"{feed.name} was dropped and created again",
+                why=f"{table} has applied table {place['uuid']}, the catalog now has {feed.uuid}",
+                fix=f"drop {table} and its siblings, and they are made again from their input",
+            )
+        return int(place["snapshot"])
+
+
+def follow_back(feed: IcebergStore, marks: TableStore, state: TableStore) -> None:
+    """Marks and table go back to the newest place that the feed still has.
+
+    The marks first: only a table that is ahead of its feed brings us here again after a crash.
+    """
+    history = {snapshot.id for snapshot in feed.ancestors(feed.head())}
+    for store in (marks, state):
+        store.refresh()
+        _go_back(store, feed.name, history)
+
+
+def _go_back(store: TableStore, feed: str, history: set[int]) -> None:
+    for snapshot in store.ancestors(store.head()):
+        place = position_in(snapshot, feed)
+        made = place is None and snapshot.total_rows == 0  # as it was created: it holds nothing of the feed
+        if made or (place is not None and place["snapshot"] in history):
+            if snapshot != store.head():
+                store.rollback(snapshot.id)
+            return
+    raise SourceRewritten(
+        f"{feed} was rolled back to before everything that {store.name} knows",
+        why="the snapshots that would fit have expired",
+        fix="drop the table and its marks: both are made again from the feed",
+    )

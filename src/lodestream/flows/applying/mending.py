@@ -18,11 +18,10 @@ from lodestream.contracts.quoting import name as quoted
 from lodestream.failpoints import reach
 from lodestream.names import ORDER, WEIGHT, feed_of
 from lodestream.tables.feed import applied
-from lodestream.tables.hidden import shown, unfiltered
+from lodestream.tables.hidden import is_part, shown, spread, unfiltered
 from lodestream.tables.iceberg import IcebergStore
 from lodestream.tables.lake import Lake
 from lodestream.tables.notes import MENDED
-from lodestream.tables.order import is_part, spread
 from lodestream.tables.publish import Base, Moved
 from lodestream.tables.rewrite import branch_head, rewrite_files
 from lodestream.tables.store import Refused

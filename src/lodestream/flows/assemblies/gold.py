@@ -41,5 +41,6 @@ def gold_table(
     context = Context.of(lake, table, run)
     gold = GoldTable(context, inputs, contract)
     home = GoldHome(gold, promise)
-    flow = Flow(context, Parts(GoldIntake(gold, agreement), home, GoldMaking(gold), repair=gold))
+    intake = GoldIntake(gold, agreement)
+    flow = Flow(context, Parts(intake, home, GoldMaking(gold), taking=intake, repair=gold))
     return KeptGold(flow, gold, home)

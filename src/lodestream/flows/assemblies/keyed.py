@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from pyspark.sql.types import StructType
 
-from lodestream.flows.applying.apply import ApplyFeed
-from lodestream.flows.applying.home import KeyedHome
-from lodestream.flows.applying.making import KeyedMaking
+from lodestream.flows.applying.keyed import ApplyFeed, KeyedHome, KeyedMaking
+from lodestream.flows.applying.opening import KeyedOpening
 from lodestream.flows.assemblies.contracts import Agreed, contracted
 from lodestream.flows.assemblies.keyed_shapes import derived_shape, keyed_shape, version_shape
 from lodestream.flows.assemblies.silver_table import SilverTable
@@ -21,8 +21,7 @@ from lodestream.flows.flow import Flow
 from lodestream.flows.guests.visit import Visited
 from lodestream.flows.guests.waiting import GuestGate
 from lodestream.flows.intake import SourceIntake
-from lodestream.flows.judging.judge import Judge
-from lodestream.flows.judging.ordering import KeyedJudge
+from lodestream.flows.judging.judge import Judge, KeyedJudge
 from lodestream.flows.judging.terms import Terms
 from lodestream.flows.letters.table import DeadLetters
 from lodestream.flows.parts import Parts
@@ -44,19 +43,21 @@ class _Kind:
 
 def keyed_table(lake: Lake, table: Table, run: str, agreed: Agreed) -> SilverTable:
     """The last change of each key."""
-    return _assembled(lake, table, run, agreed, _Kind(last_of_each_key(truncates=_cdc(table)), _judge, keyed_shape))
+    kind = _Kind(last_of_each_key(truncates=_cdc(table)), KeyedJudge.of, keyed_shape)
+    return _assembled(lake, table, run, agreed, kind)
 
 
 def history_table(lake: Lake, table: Table, run: str, agreed: Agreed) -> SilverTable:
     """Every version of a row: SCD type 2."""
-    kind = _Kind(every_version(truncates=_cdc(table)), _judge, version_shape, lambda terms: (*terms.keys, VALID_FROM))
+    keeping = every_version(truncates=_cdc(table))
+    kind = _Kind(keeping, KeyedJudge.of, version_shape, lambda terms: (*terms.keys, VALID_FROM))
     return _assembled(lake, table, run, agreed, kind)
 
 
 def derived_table(lake: Lake, table: Table, run: str, agreed: Agreed, follows: KeyedChanges) -> SilverTable:
     """Made from a keyed table: it follows every change there, and has a feed of its own."""
-    kind = _Kind(last_of_each_key(), _derived_judge, lambda terms: derived_shape(terms, follows.name), follows=follows)
-    return _assembled(lake, table, run, agreed, kind)
+    shape = partial(derived_shape, followed=follows.name)
+    return _assembled(lake, table, run, agreed, _Kind(last_of_each_key(), Judge.of_followed, shape, follows=follows))
 
 
 def _assembled(lake: Lake, table: Table, run: str, agreed: Agreed, kind: _Kind) -> SilverTable:
@@ -65,11 +66,11 @@ def _assembled(lake: Lake, table: Table, run: str, agreed: Agreed, kind: _Kind) 
     kept = contracted(
         context, agreed, dead, lambda: home.store, judging=kind.judging, keyed=True, keeps_result=follows is not None
     )
-    home = KeyedHome(context, kept, kind.shape, kind.identity)
+    home = KeyedHome(context, kept, KeyedOpening(context, kind.shape, kind.identity))
     # A lookup changes seldom: how old the rows are is told by the input that is followed.
-    dates = (lambda source: source.name == inputs.driving) if follows is not None and inputs.corrected else None
-    intake = SourceIntake(inputs.sources, inputs.drives, dates)
-    applying = ApplyFeed(home.follower, home.siblings)
+    dating = {inputs.driving} if follows is not None and inputs.corrected else None
+    intake = SourceIntake(inputs.sources, inputs.starting, dating)
+    applying = ApplyFeed(home)
     making = KeyedMaking(
         context, kept, home, intake, dead, inputs=inputs, applying=applying, keeping=kind.keeping, follows=follows
     )
@@ -78,21 +79,4 @@ def _assembled(lake: Lake, table: Table, run: str, agreed: Agreed, kind: _Kind) 
 
 
 def _cdc(table: Table) -> bool:
-    return _notice(table) is not None
-
-
-def _notice(table: Table) -> str | None:
-    return table.decode.notice if table.decode is not None else None
-
-
-def _judge(terms: Terms) -> Judge:
-    table = terms.table
-    return KeyedJudge(
-        table.name, terms.contract, table.filters, table.expectations, terms.arrival, terms.keys,
-        table.sequence_by, table.delete_when, _notice(table),
-    )  # fmt: skip
-
-
-def _derived_judge(terms: Terms) -> Judge:
-    table = terms.table
-    return Judge(table.name, terms.contract, table.filters, table.expectations, None, terms.keys)
+    return table.decode is not None and table.decode.notice is not None

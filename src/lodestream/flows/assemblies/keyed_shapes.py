@@ -7,7 +7,7 @@ from pyspark.sql.types import BooleanType, LongType, StructField, StructType
 from lodestream.errors import DeclarationError
 from lodestream.flows.judging.terms import Terms
 from lodestream.names import BATCH, CARRIED, FILTERED, IS_CURRENT, PLACE, REASONS, VALID_FROM, VALID_TO, WARNED
-from lodestream.tables.order import GONE
+from lodestream.tables.hidden import GONE
 
 _HIDDEN = frozenset((CARRIED, REASONS, FILTERED, WARNED))
 

@@ -8,20 +8,22 @@ from lodestream.flows.assemblies.bronze import BronzeHome
 from lodestream.flows.batch import Batch, Outcome, Span
 from lodestream.flows.context import Context
 from lodestream.flows.flow import Flow
-from lodestream.flows.parts import Intake, Making, Parts, Positions, Publish
+from lodestream.flows.parts import Intake, Making, Parts, Positions, Publish, Taking
 from lodestream.flows.writing.append import AppendBatch
 from lodestream.pipeline import Table
 from lodestream.sources.source import Position, PulledSource
 from lodestream.tables.lake import Lake
 from lodestream.tables.publish import Base
+from lodestream.tables.snapshot import Stamp
 
 
 def pulled_flow(lake: Lake, table: Table, run: str, source: PulledSource) -> Flow:
     context = Context.of(lake, table, run)
-    return Flow(context, Parts(PulledIntake(source), BronzeHome(context, source.ddl), _Pulled(context)))
+    intake = PulledIntake(source)
+    return Flow(context, Parts(intake, BronzeHome(context, source.ddl), _Pulled(context), taking=intake))
 
 
-class PulledIntake(Intake):
+class PulledIntake(Intake, Taking):
     """A step pulls one batch and publishes it with the position that the source has just planned for it."""
 
     def __init__(self, source: PulledSource) -> None:
@@ -32,6 +34,9 @@ class PulledIntake(Intake):
 
     def news(self, known: Positions, latest: Positions) -> bool:
         return True  # only a pull can tell
+
+    def span(self, stamp: Stamp | None, latest: Positions, rows: int) -> Span | None:
+        return None  # the source plans it, in `take`
 
     def take(self, base: Base, latest: Positions, rows: int, publish: Publish) -> Outcome | None:
         # One base for the position that is read and for the rows that are staged: a run that publishes between the

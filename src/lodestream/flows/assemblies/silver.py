@@ -24,7 +24,7 @@ def silver_table(lake: Lake, table: Table, run: str, agreed: Agreed) -> SilverTa
     dead = DeadLetters(lake, table.name, run)
     kept = contracted(context, agreed, dead, lambda: home.store)
     home = SilverHome(context, kept)
-    intake = SourceIntake(inputs.sources, inputs.drives)
+    intake = SourceIntake(inputs.sources, inputs.starting)
     making = SilverMaking(context, kept, home, intake, dead, inputs=inputs)
     flow = Flow(context, Parts(intake, home, making, (NoteKeys(kept, home),), GuestGate()))
     careful = SilverMaking(context, kept, home, intake, dead, inputs=inputs, careful=True)

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from lodestream.flows.flow import Flow
 from lodestream.flows.guests.visit import Visited
-from lodestream.flows.judging.contracted import Contracted
-from lodestream.flows.judging.terms import Terms
+from lodestream.flows.judging.terms import Contracted, Terms
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from threading import Thread
 
 import numpy as np
 from numpy.typing import NDArray
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import col, expr, lit, xxhash64
 from pyspark.sql.types import DateType, StructType, TimestampNTZType, TimestampType
 
 from lodestream.contracts.quoting import name as quoted
+from lodestream.flows.batch import Facts
 from lodestream.flows.columns.pruning import before, day_number, on_days
 from lodestream.flows.columns.shape import partition_columns
 from lodestream.tables.find import EXACT
+from lodestream.tables.lake import Lake
+from lodestream.tables.snapshot import Snapshot
+
+log = logging.getLogger(__name__)
 
 # Eight bytes a row: beyond this many the table is searched with the filters of its files.
 MOST_ROWS = 20_000_000
@@ -26,6 +36,8 @@ _MOST_RECENT = 200_000
 _DAY, _HASH = 0xFFFF, -0x1_0000
 # Days from 1880 to 2059 have a number of their own; rows without a day are one more, and all other days another.
 _NO_DAY, _FIRST_DAY, _FAR = -(2**15), -(2**15) + 1, 2**15 - 1
+# A look at every key is not for a run that comes once: so many small batches come first.
+CALM = 3
 Entries = NDArray[np.uint64]
 
 
@@ -114,3 +126,104 @@ class KeyDirectory:
 
 def _unsigned(numbers: Sequence[int]) -> Entries:
     return np.array(numbers, dtype=np.int64).view(np.uint64)
+
+
+Making = Future[KeyDirectory]
+
+
+class DirectoryKeeper:
+    """Keeps a directory at the table's head: made beside the batches, then brought up to date by them.
+
+    None of its failures is one of the table's: without a directory, keys are searched in the files.
+    """
+
+    def __init__(self, lake: Lake, table: str, addresses: Addresses | None, *, fewest: int | None = None) -> None:
+        """`fewest` rows a table has for which this is worth it."""
+        self._lake = lake
+        self._table = table
+        self.addresses = addresses
+        self._fewest = FEWEST_ROWS if fewest is None else fewest
+        self._batches = 0
+        self._directory: KeyDirectory | None = None
+        self._making: Making | None = None
+        self._session: SparkSession | None = None
+        # What was applied while the directory was being made: (snapshot before, entries, snapshot after).
+        self._trail: list[tuple[int, tuple[int, ...], int]] = []
+
+    def at(self, state: Snapshot, before: Iterable[Snapshot] = ()) -> KeyDirectory | None:
+        """The keys of the table at this snapshot, when they are known; `before` are its ancestors, newest first."""
+        self._take_over()
+        self._pass_over(state, before)
+        if self._directory is not None and self._directory.state != state.id:
+            self._directory = None  # another run, a rollback, maintenance: nobody told what they changed
+        addresses = self.addresses
+        if self._directory is None and self._making is None and addresses is not None:
+            self._batches += 1
+            if self._batches >= CALM and self._fewest <= state.total_rows <= MOST_ROWS:
+                self._batches, self._trail = 0, []
+                self._making = beside(partial(self._made, addresses, state.id))
+                self._take_over()
+        return self._directory
+
+    def follow(self, facts: Facts, state: Snapshot) -> None:
+        """A batch of ours was applied, and made this snapshot."""
+        if facts.state is None or facts.state != state.parent or len(facts.entries) != facts.came:
+            return  # the directory stays behind, and is noticed to be
+        if self._directory is not None and self._directory.state == facts.state:
+            self._directory.follow(facts.entries, state.id)
+        elif self._making is not None:
+            self._trail.append((facts.state, facts.entries, state.id))
+
+    def _made(self, addresses: Addresses, state: int) -> KeyDirectory:
+        # One for all: each opens the catalog anew, and never gives the connection back.
+        self._session = self._session or _own_session(self._lake.spark)
+        lake = Lake(self._session, self._lake.catalog)
+        return KeyDirectory.of(addresses, lake.whole(self._table, state), state)
+
+    def _pass_over(self, state: Snapshot, before: Iterable[Snapshot]) -> None:
+        """Compaction and deletes on top bring no key that is not here."""
+        known = self._directory
+        if known is None or known.state == state.id:
+            return
+        for snapshot in chain((state,), before):
+            if snapshot.id == known.state:
+                known.follow((), state.id)
+                break
+            if snapshot.operation != "replace" and snapshot.added_rows:
+                break
+
+    def _take_over(self) -> None:
+        if self._making is None or not self._making.done():
+            return
+        making, self._making = self._making, None
+        error = making.exception()
+        if error is not None:
+            log.warning("directory.failed table=%s why=%s", self._table, error)
+            return
+        self._directory = making.result()
+        for since, entries, after in self._trail:
+            if since == self._directory.state:
+                self._directory.follow(entries, after)
+
+
+def _own_session(spark: SparkSession) -> SparkSession:
+    """This is no small batch, so it cannot have the flow's settings; but it has the flow's catalogs."""
+    session = spark.newSession()
+    for key, value in spark.conf.getAll.items():
+        if key.startswith("spark.sql.catalog."):
+            session.conf.set(key, value)
+    return session
+
+
+def beside(make: Callable[[], KeyDirectory]) -> Making:
+    """Run it in a thread that holds nobody up at the end."""
+    made: Making = Future()
+
+    def work() -> None:
+        try:
+            made.set_result(make())
+        except Exception as error:
+            made.set_exception(error)
+
+    Thread(target=work, name="lode-directory", daemon=True).start()
+    return made

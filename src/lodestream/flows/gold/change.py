@@ -15,7 +15,7 @@ from lodestream.flows.gold.views import Inputs, Keys
 from lodestream.names import WEIGHT
 from lodestream.pipeline.gold.pieces import quoted
 from lodestream.pipeline.gold.plan import BOTH, DELTA, FOLDED, GOLD, STORED, GoldPlan, feed_view
-from lodestream.tables.aside import set_aside
+from lodestream.tables.find import set_aside
 
 if TYPE_CHECKING:
     from lodestream.flows.gold.table import GoldTable

@@ -17,9 +17,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import IntegerType, StructField, StructType
 
+from lodestream.flows.context import SMALL_BATCHES
 from lodestream.flows.gold.fold import nested
 from lodestream.flows.gold.specimens import Specimens, rows_as_frame
-from lodestream.flows.tuning import SMALL_BATCHES
 from lodestream.names import WEIGHT
 from lodestream.pipeline.gold.pieces import quoted
 from lodestream.pipeline.gold.plan import (

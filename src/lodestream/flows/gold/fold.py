@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame
 
 from lodestream.flows.batch import Span
-from lodestream.flows.tuning import SMALL
+from lodestream.flows.context import SMALL
 from lodestream.pipeline.gold.plan import BOTH, DELTA, FOLDED, GOLD, STORED, GoldPlan, feed_view, now_view
 from lodestream.sources.table import TableInput
 

@@ -11,7 +11,7 @@ from pyspark.sql.functions import col
 
 from lodestream.errors import DeclarationError
 from lodestream.flows.batch import Batch, Span
-from lodestream.flows.code.usercode import transform
+from lodestream.flows.code.declared import transform
 from lodestream.flows.gold.batches import UnchangedBatch
 from lodestream.flows.gold.keys import replaced
 from lodestream.flows.gold.views import Inputs, Keys

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lodestream.flows.code.usercode import refuse_own_names, run_query
+from lodestream.flows.code.declared import refuse_own_names, run_query
 from lodestream.flows.columns.shape import ddl_of
 from lodestream.flows.gold.rebuild import recomputed
 from lodestream.flows.gold.refusals import refuse_types

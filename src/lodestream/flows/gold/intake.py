@@ -10,15 +10,16 @@ from lodestream.flows.batch import Outcome, Span
 from lodestream.flows.gold.refusals import refuses_a_value
 from lodestream.flows.gold.table import GoldTable
 from lodestream.flows.intake import SourceIntake
-from lodestream.flows.parts import Intake, Positions, Publish
+from lodestream.flows.parts import Intake, Positions, Publish, Taking
 from lodestream.observe import VerifyRebuilt
 from lodestream.tables.notes import DEFINITION
 from lodestream.tables.publish import Base
+from lodestream.tables.snapshot import Stamp
 
 _NO_CAP = 2**62
 
 
-class GoldIntake(Intake):
+class GoldIntake(Intake, Taking):
     """Whatever the plan reads: the tables that it follows change with it."""
 
     def __init__(self, gold: GoldTable, agreement: Agreement | None) -> None:
@@ -37,7 +38,7 @@ class GoldIntake(Intake):
     def take(self, base: Base, latest: Positions, rows: int, publish: Publish) -> Outcome | None:
         gold = self._gold
         asked = gold.rebuilds_asked  # another thread may ask in the middle of a batch: that one does not count
-        span = self._span(base, latest, rows)
+        span = self.span(base.stamp, latest, rows)
         if span is None:
             return None
         outcome = self._published(base, latest, span, publish)
@@ -53,7 +54,7 @@ class GoldIntake(Intake):
         except Exception as error:
             if span.caught_up or not refuses_a_value(error):
                 raise
-        return publish(self._span(base, latest, _NO_CAP) or span)
+        return publish(self.span(base.stamp, latest, _NO_CAP) or span)
 
     def accepted(self, since: Positions) -> Positions:
         return self._inputs.accepted(since)
@@ -80,23 +81,23 @@ class GoldIntake(Intake):
     def _inputs(self) -> SourceIntake:
         return SourceIntake(self._gold.tables)
 
-    def _span(self, base: Base, latest: Positions, rows: int) -> Span | None:
+    def span(self, stamp: Stamp | None, latest: Positions, rows: int) -> Span | None:
         gold = self._gold
-        known = base.stamp.positions if base.stamp else {}
+        known = stamp.positions if stamp else {}
         chosen = self._agreement.chosen(known, latest) if self._agreement else latest
         if chosen is None:
             return None
         # The whole state is read, or positions belong together: then there is nothing to cap.
-        capped = self._adds_up(base) and (self._agreement is None or self._agreement.alone)
-        span = self._inputs.span(base.stamp, chosen, rows if capped else _NO_CAP)
-        stale = base.stamp is not None and base.stamp.notes.get(DEFINITION) != gold.definition
-        if span is None and base.stamp is not None and (stale or gold.rebuilding):
+        capped = self._adds_up(stamp) and (self._agreement is None or self._agreement.alone)
+        span = self._inputs.span(stamp, chosen, rows if capped else _NO_CAP)
+        stale = stamp is not None and stamp.notes.get(DEFINITION) != gold.definition
+        if span is None and stamp is not None and (stale or gold.rebuilding):
             since = {table.name: known.get(table.name) or table.start(chosen[table.name]) for table in gold.tables}
-            span = Span(since, chosen, 1, previous=base.stamp)  # nothing new, but other rows
+            span = Span(since, chosen, 1, previous=stamp)  # nothing new, but other rows
         return replace(span, caught_up=span.caught_up and chosen == latest) if span else None
 
-    def _adds_up(self, base: Base) -> bool:
+    def _adds_up(self, stamp: Stamp | None) -> bool:
         """Whether a part of the change can be added to what is stored."""
         plan = self._gold.plan
-        known = base.stamp is not None and base.stamp.notes.get(DEFINITION) == self._gold.definition
+        known = stamp is not None and stamp.notes.get(DEFINITION) == self._gold.definition
         return known and plan is not None and plan.strategy == "delta" and not plan.on_lookup_change

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame
 
 from lodestream.flows.batch import Batch, Span
+from lodestream.flows.context import SMALL
 from lodestream.flows.gold.batches import OverwriteBatch, ReplaceBatch, UnchangedBatch
 from lodestream.flows.gold.views import Inputs, Keys
-from lodestream.flows.tuning import SMALL
 from lodestream.pipeline.gold.pieces import quoted
 from lodestream.pipeline.gold.plan import GOLD, KEYS, GoldPlan
 

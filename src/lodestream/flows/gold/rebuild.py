@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame, SparkSession
 
 from lodestream.flows.batch import Batch, Span
-from lodestream.flows.code.usercode import transform
+from lodestream.flows.code.declared import transform
 from lodestream.flows.gold.batches import OverwriteBatch
 from lodestream.flows.gold.refusals import refuse_types
 from lodestream.flows.gold.state import StateBatch

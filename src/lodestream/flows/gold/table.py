@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 from lodestream.contracts import Contract
 from lodestream.errors import CatalogUnavailable, DeclarationError, NotOurTable
 from lodestream.flows.batch import Span
-from lodestream.flows.context import Context
+from lodestream.flows.context import SMALL, Context
 from lodestream.flows.gold.equivalence import judge
 from lodestream.flows.gold.function import declared_keys
 from lodestream.flows.gold.kept_types import stored_shape, unkept
@@ -21,7 +21,6 @@ from lodestream.flows.gold.promises import Promises
 from lodestream.flows.gold.rebuild import definition
 from lodestream.flows.gold.state import StateTable
 from lodestream.flows.parts import Repair
-from lodestream.flows.tuning import SMALL
 from lodestream.names import STATE_COLUMN
 from lodestream.observe import PlanRefused, PlanUntried
 from lodestream.pipeline.definition import definition_parts, parts_note
@@ -34,8 +33,8 @@ from lodestream.sources.table import TableInput, WholeTable
 from lodestream.tables.hidden import unfiltered
 from lodestream.tables.iceberg import IcebergStore
 from lodestream.tables.notes import DEFINITION, REFUSED, TRIED
-from lodestream.tables.positions import last_stamp
 from lodestream.tables.snapshot import Snapshot
+from lodestream.tables.store import last_stamp
 from lodestream.tables.swap import Swapper
 from lodestream.tables.wanted_rebuild import forget_rebuild, note_rebuild, rebuild_noted
 

@@ -19,13 +19,12 @@ from pyspark.sql.types import (
 )
 
 from lodestream.flows.batch import Span
-from lodestream.flows.tuning import SMALL
+from lodestream.flows.context import SMALL
 from lodestream.names import WEIGHT
 from lodestream.pipeline.gold.pieces import quoted
 from lodestream.pipeline.gold.plan import feed_view, now_view
 from lodestream.sources.table import TableInput
-from lodestream.tables.aside import set_aside
-from lodestream.tables.find import same_again
+from lodestream.tables.find import same_again, set_aside
 
 # Values of these types survive the way through Python unchanged, so a filter on them loses no row.
 _EXACT = (ByteType, ShortType, IntegerType, LongType, StringType, DateType, DecimalType)

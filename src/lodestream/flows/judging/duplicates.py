@@ -14,8 +14,8 @@ from pyspark.sql.functions import broadcast, col, collect_set, lit, row_number, 
 
 from lodestream.contracts.quoting import name as quoted
 from lodestream.flows.columns.pruning import Pruning
+from lodestream.flows.context import SMALL
 from lodestream.flows.directory.directory import Addresses, KeyDirectory
-from lodestream.flows.tuning import SMALL
 from lodestream.tables.find import EXACT, MOST_KEYS, quick_look, rows_of
 from lodestream.tables.lake import Lake
 from lodestream.tables.snapshot import Snapshot

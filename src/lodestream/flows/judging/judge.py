@@ -1,26 +1,53 @@
-"""Hold rows against a contract: which may enter the table, which become dead letters, and why."""
+"""Hold rows against a contract: which may enter the table, which become dead letters, and why.
+
+In a keyed table also where each change of a key stands in the order of all of them, and whether it deletes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property, reduce
+from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.functions import col, concat, expr, lit, when
+from pyspark.sql.functions import (
+    array,
+    array_compact,
+    coalesce,
+    col,
+    concat,
+    expr,
+    lit,
+    struct,
+    to_json,
+    when,
+    xxhash64,
+)
+from pyspark.sql.types import StructType
 
-from lodestream.contracts import Contract, Violation, quoting
-from lodestream.contracts.conform import Conformed, conform, over_value
+from lodestream.contracts import Contract, Violation
+from lodestream.contracts.expressions import columns_in
 from lodestream.contracts.masking import MaskingKey, masked
-from lodestream.contracts.violations import hidden
+from lodestream.contracts.quoting import name as quoted
 from lodestream.errors import DeclarationError
-from lodestream.flows.judging.listed import Said, listed, no_list
-from lodestream.names import CARRIED, FILTERED, REASONS, WARNED, reserved
+from lodestream.flows.judging.rules import Conversion, Rules
+from lodestream.names import CARRIED, FILTERED, PLACE, REASONS, WARNED, reserved
 from lodestream.pipeline import Expectation, Filter
+from lodestream.pipeline.decoders import TOMBSTONE, TRUNCATE
+from lodestream.sources.kinds import located_by
+from lodestream.tables.hidden import GONE
 
-_UNFIT, _VALUE = "_lode_x_unfit", "_lode_x_value"
+if TYPE_CHECKING:
+    from lodestream.flows.judging.terms import Terms
+
+_UNFIT, _NOTICE = "_lode_x_unfit", "_lode_x_notice"
+# A condition that is never null, and what is said where it is true.
+Said = tuple[Column, Column]
+_KIND = "array<string>"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Judge:
     """Adds `_reasons`, `_filtered` and `_warned` to conformed rows; rejects nothing by itself."""
 
@@ -31,35 +58,43 @@ class Judge:
     arrival: str | None = None
     keys: Sequence[str] = ()
 
+    @classmethod
+    def of(cls, terms: Terms) -> Judge:
+        table = terms.table
+        return cls(table.name, terms.contract, table.filters, table.expectations, terms.arrival, terms.keys)
+
+    @classmethod
+    def of_followed(cls, terms: Terms) -> Judge:
+        """For the rows of a table that is followed: no broker says when these came."""
+        table = terms.table
+        return cls(table.name, terms.contract, table.filters, table.expectations, None, terms.keys)
+
     def conformed(self, rows: DataFrame) -> DataFrame:
         """The contract's columns, exactly converted, and the reasons a row must not pass."""
         if self.contract is None:
             return self._judged(rows.withColumn(_UNFIT, no_list()))
-        incoming = {field.name: field.dataType.simpleString() for field in rows.schema if field.name != CARRIED}
-        made = conform(self.contract, incoming)
-        self._refuse_impossible([(one.field.name, one.refusal) for one in made if one.refusal])
-        return self._judged(self._converted(rows, made))
+        incoming = [(field.name, field.dataType.simpleString()) for field in rows.schema if field.name != CARRIED]
+        return self._judged(self._converted(rows, self._rules.conversion(tuple(incoming))))
 
-    def _converted(self, rows: DataFrame, made: Sequence[Conformed]) -> DataFrame:
+    def _converted(self, rows: DataFrame, made: Conversion) -> DataFrame:
         """The contract's columns, and in `_UNFIT` what could not be converted; null where everything could."""
-        names = [f"{_VALUE}_{number}" for number in range(len(made))]
         # A step of its own: both the table and the question whether it went well ask for a value that is made once.
-        both = rows.select("*", *[expr(one.value).alias(name) for one, name in zip(made, names, strict=True)])
+        both = rows.select("*", *[expr(sql).alias(name) for _, sql, name in made.values])
         # The offending value is gone after the conversion, so these reasons are made beside it.
-        failed = [_reason(over_value(one, name)) for one, name in zip(made, names, strict=True) if one.can_fail]
-        values = [col(name).alias(one.field.name) for one, name in zip(made, names, strict=True)]
-        beside = map(quoting.name, self._beside(rows))
-        return both.select(*values, *beside, col(CARRIED), listed(failed, otherwise=no_list()).alias(_UNFIT))
+        failed = listed([_reason(one) for one in made.failed], otherwise=no_list())
+        values = [col(name).alias(field) for field, _, name in made.values]
+        beside = map(quoted, self._beside(rows))
+        return both.select(*values, *beside, col(CARRIED), failed.alias(_UNFIT))
 
     def _judged(self, rows: DataFrame) -> DataFrame:
-        reasons = listed([_reason(violation) for violation in self._violations()])
+        reasons = listed([_reason(violation) for violation in self._rules.violations])
         # A value that did not convert is null now: "is null" beside "is not a double" would say it twice.
         verdicts = {
             REASONS: when(col(_UNFIT).isNotNull(), col(_UNFIT)).otherwise(reasons),
             FILTERED: filtered_by(self.filters),
-            WARNED: self._warned(),
+            WARNED: listed([(expr(one.sql), lit(one.reason)) for one in self._rules.warnings]),
         }
-        own = [quoting.name(name) for name in rows.columns if name not in (_UNFIT, CARRIED, *verdicts)]
+        own = [quoted(name) for name in rows.columns if name not in (_UNFIT, CARRIED, *verdicts)]
         judged = rows.select(*own, CARRIED, *[column.alias(name) for name, column in verdicts.items()])
         return self._masked(judged.drop(*self._beside(rows)))
 
@@ -70,36 +105,20 @@ class Judge:
         known = {field.name.lower() for field in self.contract.fields}
         return [name for name in rows.columns if name.lower() not in known and not reserved(name)]
 
+    @cached_property
+    def _rules(self) -> Rules:
+        return Rules(self.table, self.contract, self.expectations, self.arrival, self.keys)
+
     @property
     def masks(self) -> bool:
-        return self.contract is not None and any(map(hidden, self.contract.fields))
+        return self._rules.masks
 
     def _masked(self, judged: DataFrame) -> DataFrame:
         """Rules saw the values as they came; whatever is written from here on does not."""
-        if self.contract is None or not self.masks:
+        if self.contract is None or not self._rules.masks:
             return judged
         shown = masked(self.contract, MaskingKey.of_environment(self.contract))
         return judged.withColumns({name: expr(sql).cast(judged.schema[name].dataType) for name, sql in shown.items()})
-
-    def _violations(self) -> list[Violation]:
-        found = list(self.contract.violations(arrival=self.arrival)) if self.contract else []
-        # Rows without their key could not be told apart: all but one would pass for duplicates.
-        named = {one.reason for one in found}
-        found += [one for one in map(_keyless, self.keys) if one.reason not in named]
-        return found + [_expected(one) for one in self.expectations if one.action != "warn"]
-
-    def _warned(self) -> Column:
-        found = list(self.contract.warnings()) if self.contract else []
-        found += [_expected(one) for one in self.expectations if one.action == "warn"]
-        return listed([(expr(one.sql), lit(one.reason)) for one in found])
-
-    def _refuse_impossible(self, refusals: Sequence[tuple[str, str | None]]) -> None:
-        if refusals:
-            raise DeclarationError(
-                f"{self.table} cannot fulfil its contract {self.contract.title if self.contract else ''}",
-                why="; ".join(f"{name}: {why}" for name, why in refusals),
-                fix="give the column the contract's type in the function, or state the conversion in the contract",
-            )
 
 
 def filtered_by(filters: Sequence[Filter]) -> Column:
@@ -117,9 +136,119 @@ def _reason(violation: Violation) -> Said:
     return expr(violation.sql), text
 
 
-def _keyless(key: str) -> Violation:
-    return Violation(f"{key} is null", f"({quoting.name(key)} IS NULL)", "required", column=key)
+def nothing() -> Column:
+    """A list with nothing in it."""
+    return array().cast(_KIND)
 
 
-def _expected(one: Expectation) -> Violation:
-    return Violation(f"expect: {one.name}", f"NOT coalesce(({one.sql}\n), false)", action=one.action)
+def no_list() -> Column:
+    return lit(None).cast(_KIND)
+
+
+def listed(said: Sequence[Said], *, otherwise: Column | None = None) -> Column:
+    """What is said of a row, in order; where nothing is, an empty list, or `otherwise`.
+
+    Nearly every row has none. A list that is built for each row, then rid of its empty places, costs more than decoding
+    it: Spark runs such a step uncompiled, with every condition inside it.
+    """
+    empty = nothing() if otherwise is None else otherwise
+    if not said:
+        return empty
+    texts = array_compact(array(*[when(condition, text) for condition, text in said])).cast(_KIND)
+    return when(any_of([condition for condition, _ in said]), texts).otherwise(empty)
+
+
+def any_of(conditions: Sequence[Column]) -> Column:
+    """Balanced: Spark goes down an expression by recursion, and a contract may have hundreds of columns."""
+    if len(conditions) <= 2:
+        return reduce(lambda one, other: one | other, conditions)
+    middle = len(conditions) // 2
+    return any_of(conditions[:middle]) | any_of(conditions[middle:])
+
+
+@dataclass(frozen=True)
+class KeyedJudge(Judge):
+    """Adds `_place` to judged rows.
+
+    A delete needs its key and its place, and nothing else of the contract: the event often has no more than that.
+    `notice` is what the decoder of the table declares of messages that bring no row; without it every row is one.
+    """
+
+    sequence: tuple[str, ...] = ()
+    delete_when: str | None = None
+    notice: str | None = None
+
+    @classmethod
+    def of(cls, terms: Terms) -> Judge:
+        table = terms.table
+        return cls(
+            table.name, terms.contract, table.filters, table.expectations, terms.arrival, terms.keys,
+            table.sequence_by, table.delete_when, table.decode.notice if table.decode is not None else None,
+        )  # fmt: skip
+
+    def conformed(self, rows: DataFrame) -> DataFrame:
+        self._check_columns(rows)
+        notice = self._notice_of(rows)
+        gone = expr(f"coalesce(({self.delete_when}\n), false)") if self.delete_when else lit(False)
+        gone = gone | notice.eqNullSafe(lit(TRUNCATE))
+        # The function's columns are gone once the rows are conformed, so the place rides along in the raw row.
+        place = place_of(rows, self.sequence, gone)
+        marked = rows.withColumn(CARRIED, col(CARRIED).withField(PLACE, place).withField(_NOTICE, notice))
+        judged = Judge.conformed(self, marked).withColumn(PLACE, col(f"{CARRIED}.{PLACE}"))
+        noticed = col(f"{CARRIED}.{_NOTICE}")
+        filtered = coalesce(noticed, when(~deletes(), col(FILTERED)))
+        judged = judged.withColumn(REASONS, self._reasons(noticed)).withColumn(FILTERED, filtered)
+        return judged.withColumn(CARRIED, col(CARRIED).dropFields(PLACE, _NOTICE))
+
+    def _notice_of(self, rows: DataFrame) -> Column:
+        """What a message of a change feed is when it is no row of the table, else null."""
+        given = {one.lower() for one in rows.columns}
+        if self.notice is None or not columns_in(self.notice) <= given:
+            return lit(None).cast("string")
+        return expr(self.notice)
+
+    def _reasons(self, noticed: Column) -> Column:
+        keyless = [(col(quoted(key)).isNull(), lit(f"{key} is null")) for key in self.keys]
+        known = ~noticed.eqNullSafe(lit(TOMBSTONE))
+        placeless = [
+            (known & col(f"{PLACE}.by_{number}").isNull(), lit(f"{one} is null: sequence_by needs it"))
+            for number, one in enumerate(self.sequence)
+        ]
+        of_key = when(noticed.isNotNull(), nothing()).when(deletes(), listed(keyless)).otherwise(col(REASONS))
+        if not placeless:
+            return of_key
+        return when(any_of([one for one, _ in placeless]), concat(of_key, listed(placeless))).otherwise(of_key)
+
+    def _check_columns(self, rows: DataFrame) -> None:
+        missing = [one for one in self.sequence if one not in rows.columns]
+        if missing:
+            raise DeclarationError(
+                f"{self.table}: sequence_by names {', '.join(missing)}, which the function does not give",
+                why=f"its columns: {', '.join(one for one in rows.columns if one != CARRIED)}",
+                fix="return the column from the function, or name another one",
+            )
+
+
+def deletes() -> Column:
+    return col(f"{PLACE}.{GONE}")
+
+
+def place_of(rows: DataFrame, sequence: Sequence[str], gone: Column) -> Column:
+    """The sequence, then the coordinates in the source: partition and offset, or file and row.
+
+    Without `sequence_by` the source's own time stands first, if it has one. Rows that have no position, because
+    another table gave them, are told apart by their content: any fixed order will do, as long as it is the same in
+    every slicing.
+    """
+    raw = rows.schema[CARRIED].dataType
+    names = raw.names if isinstance(raw, StructType) else []
+    located = located_by(names)
+    by = [col(quoted(one)) for one in sequence]
+    if not by and located and located.clock in names:
+        by = [col(f"{CARRIED}.{located.clock}")]
+    parts = [one.alias(f"by_{number}") for number, one in enumerate(by)]
+    parts += [col(f"{CARRIED}.{one}").alias(one) for one in located.order] if located else []
+    if located is None:
+        own = [quoted(one) for one in rows.columns if one != CARRIED]
+        parts.append(xxhash64(to_json(struct(*own))).alias("content"))
+    return struct(*parts, gone.alias(GONE))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import col, count_if, exists, lit
@@ -13,8 +14,11 @@ from lodestream.contracts.refusal import unexpected, violation
 from lodestream.contracts.thresholds import Tally, breaches, longest_window
 from lodestream.contracts.violations import taken
 from lodestream.flows.letters.attempts import History
+from lodestream.flows.letters.table import DeadLetters
 from lodestream.names import REASONS
 from lodestream.pipeline import Expectation
+from lodestream.tables.lake import Lake
+from lodestream.tables.store import TableStore
 
 # What was published since a moment (epoch seconds): the tallies by batch, with rows per each of the given reasons.
 Recall = Callable[[float, Sequence[str]], Mapping[int, Tally]]
@@ -37,14 +41,23 @@ class LimitWatch:
         self._contract = contract
         self._window = longest_window(contract) if contract else 0.0
         self._fatal = [f"expect: {one.name}" for one in expectations if one.action == "fail"]
-        self._limited = bool(self._fatal) or (contract is not None and _limits(contract))
         self._recall = recall
         self._tallies: dict[int, Tally] | None = None
 
+    @classmethod
+    def of(
+        cls, table: str, contract: Contract | None, expectations: Sequence[Expectation], recall: Recall
+    ) -> LimitWatch | None:
+        """None where nothing limits how many rows may be refused."""
+        watch = cls(table, contract, expectations, recall)
+        return watch if watch.limited else None
+
+    @property
+    def limited(self) -> bool:
+        return bool(self._fatal) or (self._contract is not None and _limits(self._contract))
+
     def check(self, judged: DataFrame, batch: int, rows: int, refused: int) -> None:
         """Raise `ContractViolation` for the first limit that this batch exceeds."""
-        if not self._limited:
-            return
         reasons = _counted(judged, self._known(), REASONS) if refused else {}
         tally = Tally(time.time(), rows, refused, reasons)
         for reason in filter(reasons.get, self._fatal):
@@ -67,6 +80,19 @@ class LimitWatch:
         stated = [one.reason for one in self._contract.violations(arrival="null")] if self._contract else []
         stated += [taken(field.name) for field in self._contract or () if field.unique]
         return list(dict.fromkeys([*stated, *self._fatal]))
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedSince:
+    """What was refused before a run began. `store` gives the table that carries positions."""
+
+    lake: Lake
+    dead: DeadLetters
+    store: Callable[[], TableStore]
+
+    def recall(self, moment: float, reasons: Sequence[str]) -> Mapping[int, Tally]:
+        letters = self.lake.whole(self.dead.name) if self.dead.exists() else None
+        return published_since(self.store(), letters, moment, reasons)
 
 
 def published_since(

@@ -16,12 +16,10 @@ from pyspark.sql.functions import bit_xor, col, count, expr, lit, size, struct, 
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from lodestream.contracts.quoting import name as quoted
-from lodestream.flows.judging.accounting import place_of_event
 from lodestream.flows.judging.terms import Terms
+from lodestream.flows.letters.envelope import place_of_event
 from lodestream.names import CARRIED, FILTERED, REASONS, WARNED
 
-# Batches up to this many rows are kept whole.
-MOST_WHOLE = 50_000
 # In what is kept of a row: which event it comes from, and its key.
 _EVENT, KEY_HASH = "_lode_x_event", "_lode_x_hash"
 _ROWS, _EVENTS = "claiming", "claimed"
@@ -38,22 +36,16 @@ class Retention:
     """`frame` says what is kept of judged rows; `again` is whether the rows themselves are made again."""
 
     frame: Callable[[DataFrame], DataFrame]
-    whole: bool = False
     again: bool = False
 
 
-WHOLE = Retention(lambda judged: judged, whole=True)
-
-
-def retention(keep: Keep, terms: Terms, rows: int, claiming: Column) -> Retention:
-    """How a batch of so many rows is kept. Few are kept whole, and where other rows decide what becomes of a row."""
-    if keep == "whole" or rows <= MOST_WHOLE or terms.unique is not None or terms.rows.multiplies:
-        return WHOLE
+def lean(keep: Keep, terms: Terms, rows: int, claiming: Column) -> Retention | None:
+    """How a large batch is kept; None: whole, because only the rows themselves can be compared."""
     if keep == "columns":
         return Retention(Lean(terms, rows, claiming).columns)
     # Keys without a dependable hash are compared as they are, which needs the rows.
     hashed = not terms.keys or terms.directory.addresses is not None
-    return Retention(Lean(terms, rows, claiming).verdicts, again=True) if hashed else WHOLE
+    return Retention(Lean(terms, rows, claiming).verdicts, again=True) if hashed else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,25 +1,31 @@
-"""What a table does by its contract, from one edit of it to the next."""
+"""What a table does by its contract, and the edits of it that a person makes while the table runs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
+from typing import Protocol
 
 from lodestream.config import nearest
 from lodestream.contracts import Contract
-from lodestream.errors import DeclarationError
+from lodestream.errors import ContractError, DeclarationError
 from lodestream.flows.code.declared import DeclaredRows
 from lodestream.flows.columns.shape import partition_columns
-from lodestream.flows.directory.directory import Addresses
-from lodestream.flows.directory.keeper import DirectoryKeeper
+from lodestream.flows.context import Notices
+from lodestream.flows.directory.directory import Addresses, DirectoryKeeper
 from lodestream.flows.judging.judge import Judge
 from lodestream.flows.judging.limits import LimitWatch
 from lodestream.flows.judging.unique import Uniqueness
-from lodestream.flows.judging.unknown import UnknownFields
+from lodestream.flows.promise import Promise
+from lodestream.observe import ContractUnreadable
 from lodestream.pipeline import Partition, Table, parse_partition
 from lodestream.pipeline.location import declaration_error
-from lodestream.sources.codecs.frame import Decoder
+from lodestream.sources.codecs.frame import Decoder, UnknownFields
+
+Loaded = tuple[Contract | None, Decoder | None, Promise | None]
+_FileState = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
@@ -34,7 +40,7 @@ class Terms:
     contract: Contract | None
     rows: DeclaredRows
     keys: tuple[str, ...]
-    limits: LimitWatch
+    limits: LimitWatch | None
     judging: Callable[[Terms], Judge]
     dedups: bool
 
@@ -89,12 +95,12 @@ class Terms:
         # Where the first row of a key stays, most batches then read nothing of the table, however small it is.
         return DirectoryKeeper(lake, self.name, addresses, fewest=0 if self.dedups else None)
 
-    @property
+    @cached_property
     def bound(self) -> tuple[Partition, ...]:
         """The periods within which keys and unique values are compared; none: in the whole table."""
         return tuple(map(parse_partition, self.table.dedupe_within))
 
-    @property
+    @cached_property
     def near(self) -> tuple[Partition, ...]:
         """Rows with the same key lie in the same partition of these."""
         of_key = [one for one in partition_columns(self.table.partition_by, self.keys) if one not in self.bound]
@@ -113,10 +119,93 @@ class Terms:
                 fix=f"did you mean {close}?" if close else "name columns that it returns; decode= says what there is",
             )
 
-    @property
+    @cached_property
     def title(self) -> str | None:
         return self.contract.title if self.contract else None
 
     @property
     def comment(self) -> str | None:
         return self.table.description or (self.contract.description if self.contract else None)
+
+
+class Edits(Protocol):
+    """The declared contract, which a person may edit while the table runs."""
+
+    def changed(self) -> bool:
+        """Whether it may be another one than at the last call."""
+
+    def load(self) -> Loaded:
+        """The contract as it is now and what depends on it. Raises `ContractError`."""
+
+
+class ContractEdits:
+    """Tells when a file that a table's contract or decoder comes from has changed. A look costs one `stat` a file."""
+
+    def __init__(self, files: Sequence[Path], load: Callable[[], Loaded]) -> None:
+        self._files = tuple(files)
+        self.load = load
+        self._seen = self._look()
+
+    def changed(self) -> bool:
+        """Whether a file is another one than at the last call."""
+        before, self._seen = self._seen, self._look()
+        return before != self._seen
+
+    def _look(self) -> tuple[_FileState | None, ...]:
+        return tuple(map(_state, self._files))
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """An edited contract that can be read and says something else."""
+
+    terms: Terms
+    contract: Contract
+    promise: Promise | None
+
+
+class Contracted:
+    def __init__(
+        self,
+        make: Callable[[Contract | None, Decoder | None], Terms],
+        contract: Contract | None,
+        decode: Decoder | None,
+        promise: Promise | None,
+        edits: Edits | None,
+        notices: Notices,
+    ) -> None:
+        self.terms = make(contract, decode)
+        self.promise = promise
+        self._make = make
+        self._edits = edits
+        self._notices = notices
+        self._waits = False  # whether an edit waits to be applied
+
+    def edited(self) -> Edit | None:
+        """An edit that has yet to be applied. It is told again until `agree`: an error on the way must not
+        make us forget it. One that cannot be read changes nothing until it can."""
+        if self._edits is None or not (self._edits.changed() or self._waits):
+            return None
+        self._waits = True
+        try:
+            contract, decode, promise = self._edits.load()
+        except ContractError as error:
+            self._notices.add(ContractUnreadable(what=error.what, why=error.why))
+            self._waits = False
+            return None
+        if contract is None or contract == self.terms.contract:
+            self._waits = False
+            return None
+        return Edit(self._make(contract, decode), contract, promise)
+
+    def agree(self, edit: Edit) -> None:
+        """From the next batch on the table is kept by these terms."""
+        self.terms, self.promise, self._waits = edit.terms, edit.promise, False
+
+
+def _state(file: Path) -> _FileState | None:
+    try:
+        found = file.stat()
+    except OSError:
+        return None  # an editor is replacing it
+    return found.st_mtime_ns, found.st_size, found.st_ino

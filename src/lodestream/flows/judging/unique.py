@@ -32,7 +32,7 @@ from lodestream.contracts import Contract
 from lodestream.contracts.quoting import name as quoted
 from lodestream.contracts.violations import SHOWN, hidden, taken
 from lodestream.flows.columns.pruning import Pruning
-from lodestream.flows.judging.listed import Said, listed
+from lodestream.flows.judging.judge import Said, listed
 from lodestream.names import CARRIED, REASONS
 from lodestream.tables.find import EXACT, MOST_KEYS, among
 

@@ -1,15 +1,18 @@
-"""A raw row in its dead letter, and out of it again."""
+"""A dead letter: a raw row with its reasons, out of it again, and beside it what became of it."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.functions import col, from_json, lit, struct, to_json
+from pyspark.sql.functions import array, coalesce, col, count, current_timestamp, expr, from_json, lit, struct, to_json
 from pyspark.sql.types import DataType, StructType
 
-from lodestream.names import CARRIED, EVENT
-from lodestream.sources.coordinates import located_by, marks_in
+from lodestream.flows.letters.attempts import BESIDE
+from lodestream.names import CARRIED, EVENT, REASONS
+from lodestream.sources.kinds import identity_in, located_by, marks_in
+from lodestream.tables.notes import ATTEMPT
+from lodestream.tables.snapshot import Stamp
 
 # What a letter has a column for. Rows of a source that has others are kept whole, as JSON.
 COORDINATES = {
@@ -23,8 +26,15 @@ COORDINATES = {
     "file": "string",
     "row": "bigint",
 }
+DDL = (
+    "letter STRING, key BINARY, value BINARY, headers ARRAY<STRUCT<key: STRING, value: BINARY>>, topic STRING, "
+    "partition INT, offset BIGINT, timestamp TIMESTAMP, file STRING, row BIGINT, reasons ARRAY<STRING>, "
+    "contract STRING, run STRING, batch BIGINT, attempt STRING, dead_at TIMESTAMP, state STRING, "
+    f"{BESIDE} INT"
+)
 # Where an event stands, of these.
 SOURCE_PLACE = ("topic", "partition", "offset", "file", "row")
+_OF = "_lode_x_event"
 # Every digit of a time, so that a row of another table comes back as it was.
 _JSON = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
@@ -95,3 +105,66 @@ def _arrival(names: Collection[str]) -> str | None:
     """The column that says when a located row came, where a letter's own time stands for it."""
     located = located_by(names)
     return located.arrival if located and located.arrival in names else None
+
+
+def refused(letters: DataFrame, stamp: Stamp, contract: str | None) -> DataFrame:
+    return letters.select(
+        # An id of its own: one event may give several letters, and its coordinates may come again with a new topic.
+        expr("replace(uuid(), '-', '')").alias("letter"),
+        *[column.alias(name) for name, column in enclosed(letters.schema[CARRIED].dataType).items()],
+        col(REASONS).alias("reasons"),
+        *_made_by(stamp, contract),
+        lit("open").alias("state"),
+        (col(BESIDE) if BESIDE in letters.columns else lit(None)).cast("int").alias(BESIDE),
+    )
+
+
+def decided(letters: DataFrame, stamp: Stamp, contract: str | None, state: str, note: str | None) -> DataFrame:
+    """A row beside the letter's own: what became of it. The bytes stay where they are."""
+    return letters.select(
+        "letter",
+        *[
+            col(name) if name in SOURCE_PLACE else lit(None).cast(kind).alias(name)
+            for name, kind in COORDINATES.items()
+        ],
+        (array(lit(note)) if note else lit(None)).cast("array<string>").alias("reasons"),
+        *_made_by(stamp, contract),
+        lit(state).alias("state"),
+        lit(None).cast("int").alias(BESIDE),
+    )
+
+
+def _made_by(stamp: Stamp, contract: str | None) -> list[Column]:
+    return [
+        lit(contract).cast("string").alias("contract"),
+        lit(stamp.run).alias("run"),
+        lit(stamp.batch or None).cast("bigint").alias("batch"),
+        lit(stamp.notes.get(ATTEMPT)).cast("string").alias("attempt"),
+        current_timestamp().alias("dead_at"),
+    ]
+
+
+def with_beside(letters: DataFrame, kept: Callable[[], DataFrame], *, keyed: bool, multiplies: bool) -> DataFrame:
+    """The letters with `beside`: without keys, a replay of such an event would bring the rows that are there again.
+
+    Null where keys tell rows apart, so that nobody has to know.
+    """
+    if keyed:
+        return letters.withColumn(BESIDE, lit(None).cast("int"))
+    if not multiplies:
+        return letters.withColumn(BESIDE, lit(0))
+    carried = letters.schema[CARRIED].dataType
+    place = place_of_event(carried)
+    event = place if place is not None else enclosed(carried)["value"]
+    # A column of the user's that has the name is in the raw row; here it would be taken for ours.
+    marked = letters.drop(BESIDE).withColumn(_OF, event)
+    theirs = kept().select(event.alias(_OF)).join(marked.select(_OF).distinct(), _OF, "left_semi")
+    counted = theirs.groupBy(_OF).agg(count(lit(1)).cast("int").alias(BESIDE))
+    found = marked.join(counted, _OF, "left").withColumn(BESIDE, coalesce(col(BESIDE), lit(0)))
+    return found.drop(_OF)
+
+
+def place_of_event(carried: object) -> Column | None:
+    """Where an event stands in Bronze. Rows of another table may carry such columns as well, several the same."""
+    place = identity_in(carried.names) if isinstance(carried, StructType) and is_bronze(carried) else ()
+    return struct(*[col(f"{CARRIED}.{name}") for name in place]) if place else None

@@ -15,7 +15,7 @@ from pyspark.sql.functions import col
 from lodestream.errors import CatalogUnavailable, LodeError
 from lodestream.failpoints import reach
 from lodestream.flows.letters.attempts import BESIDE, Verdict, judge_letters
-from lodestream.flows.letters.rows import DDL, decided, refused
+from lodestream.flows.letters.envelope import DDL, decided, refused
 from lodestream.names import dead_of
 from lodestream.tables.jvm import catalog_errors
 from lodestream.tables.lake import Lake
@@ -193,3 +193,24 @@ class DeadLetters:
                 writer.sweep()
             self._writer = writer
         return self._writer
+
+
+@dataclass(frozen=True, slots=True)
+class Lettered:
+    """The dead-letter table beside the one that decides which attempt counts, `main`."""
+
+    dead: DeadLetters
+    main: TableStore
+    contract: str | None
+
+    def settle(self) -> None:
+        self.dead.settle(self.main)
+
+    def publish(self, letters: DataFrame, stamp: Stamp, place: str) -> None:
+        self.dead.publish(letters, stamp, place, self.contract)
+
+    def notes(self) -> Mapping[str, str]:
+        return self.dead.attestation()
+
+    def tidy(self, *, lost: bool) -> None:
+        self.dead.tidy(self.main, lost=lost)

@@ -13,12 +13,12 @@ from lodestream.flows.batch import Span
 from lodestream.flows.code.declared import DeclaredInputs
 from lodestream.flows.judging.judged_rows import JudgedRows, passed
 from lodestream.flows.judging.truncates import Floor
-from lodestream.flows.writing.changes import Changes, listing
+from lodestream.flows.writing.feed_rows import Changes, listing
 from lodestream.flows.writing.siblings import Siblings
 from lodestream.names import BATCH, PLACE, WEIGHT
 from lodestream.sources.table.changes import KeyedChanges
 from lodestream.tables.find import MOST_KEYS
-from lodestream.tables.order import GONE
+from lodestream.tables.hidden import GONE
 from lodestream.tables.snapshot import Snapshot
 
 _ROW, _THERE, _LAST = "_lode_x_row", "_lode_x_there", "_lode_x_last"

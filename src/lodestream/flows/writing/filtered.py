@@ -9,8 +9,8 @@ from pyspark.sql.functions import col, count, count_if, lit
 
 from lodestream.errors import AuditFailed
 from lodestream.flows.batch import Batch
-from lodestream.flows.judging.accounting import unaccounted
 from lodestream.flows.judging.judge import filtered_by
+from lodestream.flows.judging.judged_rows import unaccounted
 from lodestream.flows.writing.append import AppendBatch
 from lodestream.names import FILTERED
 from lodestream.pipeline import Filter

@@ -10,8 +10,7 @@ from lodestream.contracts.evolution import Step
 from lodestream.errors import DeclarationError
 from lodestream.flows.columns.evolve import evolve_table
 from lodestream.flows.context import Context
-from lodestream.flows.judging.contracted import Contracted
-from lodestream.flows.judging.terms import Terms
+from lodestream.flows.judging.terms import Contracted, Terms
 from lodestream.flows.parts import Home
 from lodestream.observe import SchemaChange
 from lodestream.pipeline.partitioning import unbounded

@@ -9,12 +9,11 @@ from pyspark.sql.functions import col, count_if, struct, to_json, xxhash64
 
 from lodestream.contracts.quoting import name as quoted
 from lodestream.errors import AuditFailed
-from lodestream.flows.batch import Batch
-from lodestream.flows.facts import Facts
+from lodestream.flows.batch import Batch, Facts
 from lodestream.flows.judging.duplicates import MOST_BROADCAST, Found, KeySearch, Stored
 from lodestream.flows.judging.judged_rows import JudgedRows
 from lodestream.flows.judging.retention import KEY_HASH, key_hash
-from lodestream.flows.writing.lettered import Lettered
+from lodestream.flows.letters.table import Lettered
 from lodestream.flows.writing.repeat import Repeat
 from lodestream.names import CARRIED, FILTERED, REASONS, WARNED
 from lodestream.tables.snapshot import Snapshot, Stamp
@@ -43,7 +42,7 @@ class JudgedBatch(Batch):
         counts = self.counts
         self._repeat.compare()
         self.judged.account()
-        if snapshot.stamp is not None:
+        if self._terms.limits is not None and snapshot.stamp is not None:
             self._terms.limits.check(self.judged.verdicts, snapshot.stamp.batch, counts["in"], counts["dead"])
         duplicates = self._count_duplicates()
         self.counts = {**counts, "duplicates": duplicates}
@@ -66,7 +65,8 @@ class JudgedBatch(Batch):
         self._lettered.tidy(lost=lost)
 
     def companions(self, stamp: Stamp, place: str) -> None:
-        self._lettered.publish(self.judged.letters, self.counts["dead"], stamp, place)
+        if self.counts["dead"]:
+            self._lettered.publish(self.judged.letters(), stamp, place)
 
     def release(self) -> None:
         self.judged.release()

@@ -9,18 +9,16 @@ from pyspark.sql import DataFrame
 from lodestream.flows.batch import Batch, Span
 from lodestream.flows.code.declared import DeclaredInputs
 from lodestream.flows.context import Context
-from lodestream.flows.judging.contracted import Contracted
 from lodestream.flows.judging.judged_rows import JudgedRows
 from lodestream.flows.judging.raising import raised_by_row
 from lodestream.flows.judging.retention import Keep, NeedsWhole
-from lodestream.flows.judging.terms import Terms
+from lodestream.flows.judging.terms import Contracted, Terms
 from lodestream.flows.letters.envelope import records, source_marks
-from lodestream.flows.letters.table import DeadLetters
+from lodestream.flows.letters.table import DeadLetters, Lettered
 from lodestream.flows.parts import Intake, Making
 from lodestream.flows.writing.filtered import FilteredBatch, TransformedBatch
 from lodestream.flows.writing.home import SilverHome
 from lodestream.flows.writing.judged import JudgedBatch
-from lodestream.flows.writing.lettered import Lettered
 from lodestream.pipeline.definition import code_of
 from lodestream.tables.notes import CODE
 
@@ -56,7 +54,7 @@ class SilverMaking(Making):
         return self.terms.unique is None
 
     def make(self, span: Span) -> Batch:
-        frames = read(self._inputs, span)
+        frames = self._inputs.read(span)
         if not self.terms.judges:
             return self._in_one_pass(frames, span)
         self._lettered(self._dead).settle()
@@ -99,7 +97,3 @@ class SilverMaking(Making):
 
     def _lettered(self, dead: DeadLetters) -> Lettered:
         return Lettered(dead, self._home.store, self.terms.title)
-
-
-def read(inputs: DeclaredInputs, span: Span) -> dict[str, DataFrame]:
-    return {source.name: source.read(span.since[source.name], span.to[source.name]) for source in inputs.sources}

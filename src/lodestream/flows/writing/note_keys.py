@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lodestream.flows.batch import Outcome, Published
-from lodestream.flows.judging.contracted import Contracted
+from lodestream.flows.judging.terms import Contracted
 from lodestream.flows.parts import After
 from lodestream.flows.writing.home import SilverHome
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lodestream.flows.directory.directory import Addresses
-from lodestream.flows.directory.feed_watch import FeedWatch
-from lodestream.flows.directory.keeper import DirectoryKeeper
+from lodestream.flows.directory.directory import Addresses, DirectoryKeeper
 from lodestream.flows.judging.terms import Terms
+from lodestream.flows.writing.upserts import FeedWatch
 from lodestream.names import IS_CURRENT, VALID_FROM, VALID_TO, feed_of, marks_of
 from lodestream.tables.hidden import shown
 from lodestream.tables.lake import Lake
+from lodestream.tables.snapshot import Snapshot
+from lodestream.tables.store import TableStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,8 @@ class Siblings:
 
     lake: Lake
     table: str
+    feed: str
+    marks: str
     keys: tuple[str, ...]
     identity: tuple[str, ...]
     columns: tuple[str, ...]
@@ -34,6 +37,8 @@ class Siblings:
         return cls(
             lake,
             terms.name,
+            feed_of(terms.name),
+            marks_of(terms.name),
             tuple(terms.keys),
             tuple(identity),
             tuple(shown(held).columns),
@@ -44,14 +49,20 @@ class Siblings:
         )
 
     @property
-    def feed(self) -> str:
-        return feed_of(self.table)
-
-    @property
-    def marks(self) -> str:
-        return marks_of(self.table)
-
-    @property
     def own(self) -> list[str]:
         """The columns without those that a history adds."""
         return [one for one in self.columns if one not in (VALID_FROM, VALID_TO, IS_CURRENT)]
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """Where a keyed table and its marks stand together: what a batch is built on.
+
+    `steps` is how many feed snapshots were applied to get there.
+    """
+
+    state: Snapshot
+    marks: Snapshot
+    steps: int
+    state_store: TableStore
+    marks_store: TableStore

@@ -13,7 +13,7 @@ from lodestream.names import IS_CURRENT as CURRENT
 from lodestream.names import ORDER, PLACE
 from lodestream.names import VALID_FROM as FROM
 from lodestream.names import VALID_TO as TO
-from lodestream.tables.order import GONE
+from lodestream.tables.hidden import GONE
 
 _SIDE, _ROW, _WAS = "_lode_x_side", "_lode_x_row", "_lode_x_was"
 _FACTS = ("_lode_x_new", "_lode_x_old", "_lode_x_newer", "_lode_x_same", "_lode_x_alive")

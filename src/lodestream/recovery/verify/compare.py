@@ -43,9 +43,8 @@ from pyspark.sql.types import (
 
 from lodestream.recovery.verify.result import Differences, Kind, Sample
 from lodestream.recovery.verify.values import has_floats, same, shown, without_floats
-from lodestream.tables.aside import set_aside
 from lodestream.tables.distinct import counted
-from lodestream.tables.find import same_again
+from lodestream.tables.find import same_again, set_aside
 from lodestream.tables.groupable import groupable
 
 _SIDE, _STORED, _FRESH = "_side", "_stored", "_fresh"

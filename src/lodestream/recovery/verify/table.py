@@ -11,9 +11,9 @@ from pyspark.sql.functions import col, rand
 
 from lodestream.contracts import quoting
 from lodestream.errors import LodeError, NotOurTable
-from lodestream.flows.code.usercode import transform
+from lodestream.flows.code.declared import transform
+from lodestream.flows.context import Tuning
 from lodestream.flows.gold.table import GoldTable
-from lodestream.flows.tuning import Tuning
 from lodestream.names import STATE_COLUMN
 from lodestream.pipeline.gold.choose import choose
 from lodestream.pipeline.gold.plan import InputInfo, now_view
@@ -32,8 +32,8 @@ from lodestream.sources.source import Position
 from lodestream.sources.table import TableInput
 from lodestream.tables.hidden import shown
 from lodestream.tables.notes import DEFINITION
-from lodestream.tables.positions import last_stamp
 from lodestream.tables.snapshot import Snapshot, Stamp
+from lodestream.tables.store import last_stamp
 from lodestream.tables.stored import as_stored
 
 # How often a query that differs is computed again over shuffled inputs, to see whether it has one answer at all. A tie

@@ -18,8 +18,7 @@ from lodestream.tables.distinct import counted
 from lodestream.tables.hidden import shown
 from lodestream.tables.iceberg import IcebergStore
 from lodestream.tables.lake import Lake
-from lodestream.tables.live_rows import live_rows
-from lodestream.tables.snapshot import Snapshot
+from lodestream.tables.snapshot import Snapshot, live_rows
 
 _HARMLESS = ("append", "replace")
 # A row that takes more in its file counts as several when a batch is cut: ten thousand of 1 MB each are no small batch.
@@ -47,6 +46,9 @@ class TableInput(Source):
 
     def accept(self, since: Position, latest: Position) -> Position:
         return latest
+
+    def confirm(self, to: Position) -> None:
+        return  # a snapshot is what it was, however the table has moved since
 
     @abstractmethod
     def changes(self, since: Position, to: Position) -> DataFrame:
