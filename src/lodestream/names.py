@@ -14,7 +14,7 @@ ERROR = "_error"  # why a row could not be decoded
 REASONS = "_reasons"  # what speaks against a judged row
 FILTERED = "_filtered"  # the declared filter that left a row out
 WARNED = "_warned"  # what a row is published in spite of
-PLACE = "_lode_x_place"  # where a change stands in the order of all changes of its key
+ORDER_KEY = "_lode_x_order_key"  # orders the changes of a key
 
 # Columns of stored tables.
 WEIGHT = "_weight"  # in a feed: 1 for a row that appeared, -1 for one that went, 0 for a mark

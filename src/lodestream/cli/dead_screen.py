@@ -46,7 +46,7 @@ def _letter_line(one: Letter) -> Text:
     batch = "" if one.batch is None else f"batch {one.batch:,}"
     told = "; ".join(filter(None, (_beyond(reason, one.group) for reason in one.reasons)))
     line = Text(one.letter[:_ID], style="not bold")
-    for word in (when, batch, _end_of(one.place)):
+    for word in (when, batch, _end_of(one.coordinates)):
         line.append(f" {word}" if word else "")
     return line.append(f" {one.state}", style=_STYLES[one.state]).append(f" {told}" if told else "")
 
@@ -78,7 +78,7 @@ def nothing_to_replay(pending: int) -> str:
 
 def letter_text(one: Letter) -> Text:
     text = Text(f"letter {one.letter}", style="bold").append(f" {one.state}", style=f"not bold {_STYLES[one.state]}")
-    lines = [("from", one.place), ("batch", f"{one.batch} of run {one.run}"), ("dead at", utc(one.dead_at))]
+    lines = [("from", one.coordinates), ("batch", f"{one.batch} of run {one.run}"), ("dead at", utc(one.dead_at))]
     if one.contract:
         lines.append(("contract", one.contract))
     if one.decided_at:

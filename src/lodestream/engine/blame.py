@@ -35,8 +35,8 @@ def blamed(table: Table, error: Exception) -> Finding:
     if isinstance(error, LodeError) and error.__cause__ is None:
         message = error.what if table.name in error.what else f"{table.name}: {error.what}"
         # What is refused of a query stands in its file, as it does without Spark.
-        place = location_of(table, 1) if isinstance(error, DeclarationError) else table.location
-        return Finding("error", table.name, message, error.why or "", error.fix or "", place)
+        location = location_of(table, 1) if isinstance(error, DeclarationError) else table.location
+        return Finding("error", table.name, message, error.why or "", error.fix or "", location)
     if not isinstance(error, LodeError):
         said = " ".join(_first_words(error).split())[:300]
         why = "Spark refuses it over empty tables, as a run would"
@@ -76,8 +76,8 @@ def _spark_error(error: BaseException | None) -> PySparkException | None:
 def _of_spark(table: Table, error: PySparkException) -> Finding:
     facts = {key: str(value) for key, value in (error.getMessageParameters() or {}).items()}
     message, why, fix = _explained(_condition(error), facts, _first_sentence(error), table.sql or "")
-    place = _query_line(table, error, facts) if table.sql is not None else _raised_at(table, error)
-    return Finding("error", table.name, f"{table.name}: {message}", why, fix, place)
+    location = _query_line(table, error, facts) if table.sql is not None else _raised_at(table, error)
+    return Finding("error", table.name, f"{table.name}: {message}", why, fix, location)
 
 
 def _condition(error: PySparkException) -> str:

@@ -15,7 +15,7 @@ from lodestream.planning.keyed import keyed
 from lodestream.planning.project import Project
 from lodestream.recovery.choice import parse_moment, refuse_ambiguous
 from lodestream.tables.inspect import Inspector, TableView
-from lodestream.tables.later_changes import Place, changes_in, later_snapshots, reachable
+from lodestream.tables.later_changes import ChangePosition, changes_in, later_snapshots, reachable
 from lodestream.tables.snapshot import position_in
 
 
@@ -23,7 +23,7 @@ from lodestream.tables.snapshot import position_in
 class ChangedRow:
     """A row that appeared (`weight` 1) or went away (-1), and the snapshot and time it did.
 
-    `number` counts the changes of a snapshot: `SNAPSHOT:NUMBER` is the place after this one.
+    `number` counts the changes of a snapshot: `SNAPSHOT:NUMBER` is the position after this one.
     """
 
     weight: int
@@ -33,7 +33,7 @@ class ChangedRow:
     row: Mapping[str, Any]
 
     @property
-    def place(self) -> str:
+    def position(self) -> str:
         return f"{self.snapshot}:{self.number}"
 
 
@@ -50,7 +50,7 @@ class TableChanges:
 
 @dataclass(frozen=True, slots=True)
 class ChangeStream:
-    """All changes up to now, one by one: however many there are, few are in memory. `end` is the place after them."""
+    """All changes up to now, one by one: few are in memory at a time. `end` is the position after them."""
 
     table: str
     feed: str
@@ -59,11 +59,11 @@ class ChangeStream:
 
 
 def read_changes(project: Project, name: str, *, since: str | None = None, limit: int = 100) -> TableChanges:
-    """The oldest changes first, after a place, a snapshot or a moment; 0 for `limit` gives all of them."""
+    """The oldest changes first, after a position, a snapshot or a moment; 0 for `limit` gives all of them."""
     found = stream_changes(project, name, since=since)
     changes = tuple(islice(found.rows, limit)) if limit else tuple(found.rows)
     more = bool(limit) and next(found.rows, None) is not None
-    return TableChanges(found.table, found.feed, changes, more, changes[-1].place if more else found.end)
+    return TableChanges(found.table, found.feed, changes, more, changes[-1].position if more else found.end)
 
 
 def stream_changes(project: Project, name: str, *, since: str | None = None) -> ChangeStream:
@@ -79,40 +79,40 @@ def stream_changes(project: Project, name: str, *, since: str | None = None) -> 
     head = view.head() if view else None
     if view is None or head is None:
         return ChangeStream(table, feed, iter(()), None)
-    place = _start(view, inspector.look(table), since)
-    return ChangeStream(table, feed, _rows(view, place), str(head.id))
+    position = _start(view, inspector.look(table), since)
+    return ChangeStream(table, feed, _rows(view, position), str(head.id))
 
 
-def _rows(view: TableView, place: Place) -> Iterator[ChangedRow]:
-    for snapshot in later_snapshots(view, place):
+def _rows(view: TableView, position: ChangePosition) -> Iterator[ChangedRow]:
+    for snapshot in later_snapshots(view, position):
         at = datetime.fromtimestamp(snapshot.timestamp_ms / 1000, UTC)
-        for number, weight, row in changes_in(view, snapshot, place):
+        for number, weight, row in changes_in(view, snapshot, position):
             yield ChangedRow(weight, snapshot.id, number, at, row)
 
 
-def _start(view: TableView, table: TableView | None, since: str | None) -> Place:
+def _start(view: TableView, table: TableView | None, since: str | None) -> ChangePosition:
     if since is None:
-        return Place()
-    if place := re.fullmatch(r"(\d+)(?::(\d+))?", since):
-        return _known(view, table, int(place[1]), int(place[2]) if place[2] else None)
+        return ChangePosition()
+    if position := re.fullmatch(r"(\d+)(?::(\d+))?", since):
+        return _known(view, table, int(position[1]), int(position[2]) if position[2] else None)
     moment = _moment(since)
     before = (one.id for one in view.ancestors(view.head()) if one.timestamp_ms / 1000 <= moment)
-    return Place(next(before, None))
+    return ChangePosition(next(before, None))
 
 
-def _known(view: TableView, table: TableView | None, snapshot: int, number: int | None) -> Place:
-    """A snapshot of the feed, or one of the table: that stands at a place in the feed."""
-    if reachable(view, Place(snapshot, number)):
-        return Place(snapshot, number)
+def _known(view: TableView, table: TableView | None, snapshot: int, number: int | None) -> ChangePosition:
+    """A snapshot of the feed, or one of the table: that stands at a position in the feed."""
+    if reachable(view, ChangePosition(snapshot, number)):
+        return ChangePosition(snapshot, number)
     own = table.snapshot(snapshot) if table and number is None else None
-    place = position_in(own, view.name) if own else None
-    if place is None:
+    position = position_in(own, view.name) if own else None
+    if position is None:
         raise ConfigError(
             f"{view.name} has no snapshot {snapshot}",
             why="it has expired, or belongs to another table",
             fix="`lode events --name batch.published` shows the snapshots",
         )
-    return Place(int(place["snapshot"]))
+    return ChangePosition(int(position["snapshot"]))
 
 
 def _moment(text: str) -> float:

@@ -145,14 +145,14 @@ def _partitions(table: Table, columns: list[str]) -> list[Finding]:
 
 def _dropping(table: Table) -> Finding:
     line = dropping_call(table.function) if table.function else None
-    place = replace(table.location, line=line) if line else table.location
+    location = replace(table.location, line=line) if line else table.location
     return Finding(
         "error",
         table.name,
         f"{table.name}: it drops rows that nothing accounts for",
         "its plan has a filter, a limit or a removal of duplicates; a batch that it drops a row of is refused",
         "declare the condition instead: filters={'name': 'rows to keep'}; for duplicates: keys=",
-        place,
+        location,
     )
 
 

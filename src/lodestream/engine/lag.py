@@ -14,13 +14,13 @@ def table_pending(view: History | None, position: Mapping[str, Any] | None) -> i
     if view is None:
         return 0
     head = view.head()
-    place = position.get("snapshot") if position is not None else None
+    read = position.get("snapshot") if position is not None else None
     waiting = 0
     for snapshot in view.ancestors(head):
-        if snapshot.id == place:
+        if snapshot.id == read:
             return waiting
         waiting += _changed(snapshot)
-        if snapshot.parent == place:  # the place itself may have expired; nobody has read what has no parent
+        if snapshot.parent == read:  # the read itself may have expired; nobody has read what has no parent
             return waiting
     return head.live_rows if head is not None else 0
 

@@ -38,14 +38,14 @@ def send_events(
     from confluent_kafka import KafkaException, Producer
 
     producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "log_level": 0})
-    places: list[str] = []
+    sent: list[str] = []
     refused: list[str] = []
 
     def delivered(error: object, message: object) -> None:
         if error is not None:
             refused.append(str(error))
         else:
-            places.append(f"{topic}/{message.partition()}@{message.offset()}")  # type: ignore[attr-defined]
+            sent.append(f"{topic}/{message.partition()}@{message.offset()}")  # type: ignore[attr-defined]
 
     try:
         for value in values:
@@ -56,11 +56,11 @@ def send_events(
         left, refused = 1, [*refused, str(error)]
     if left or refused:
         raise BrokerUnavailable(
-            f"the broker at {bootstrap} took {len(places):,} events, and not the next",
+            f"the broker at {bootstrap} took {len(sent):,} events, and not the next",
             why=refused[0] if refused else f"it did not answer in {_PATIENCE:.0f} s",
             fix="`lode broker logs` has what it says",
         )
-    return Sent(topic, bootstrap, len(places), places[-1] if places else None, tables)
+    return Sent(topic, bootstrap, len(sent), sent[-1] if sent else None, tables)
 
 
 def _readers(project: Project, topic: str) -> tuple[str, ...]:

@@ -75,7 +75,7 @@ class Status:
 
 def read_status(project: Project) -> Status:
     names = [table.name for table in project.graph]
-    # Readers of a keyed table stand at a place of its feed.
+    # Readers of a keyed table stand at a position of its feed.
     feeds = [feed_of(name) for name in names if keyed(project.graph, name)]
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="lode-lag") as pool:
         # Sources answer while the catalog is read.
@@ -228,13 +228,13 @@ class StreamAge:
     def first_unread(self, name: str, position: Mapping[str, Any] | None) -> float | None:
         """When the oldest rows of an input that were not read from this position had come, as far as it noted that."""
         view = self._views.get(feed_of(name)) or self._views.get(name)
-        place = position.get("snapshot") if position else None
+        read = position.get("snapshot") if position else None
         oldest = None
         for snapshot in view.ancestors(view.head()) if view else ():
-            if snapshot.id == place:
+            if snapshot.id == read:
                 break
             oldest = snapshot
-            if snapshot.parent == place:
+            if snapshot.parent == read:
                 break
         if view is None or oldest is None:
             return None

@@ -13,17 +13,17 @@ from lodestream.sources.source import Position
 from lodestream.tables.publish import Base
 from lodestream.tables.snapshot import Snapshot, Stamp
 from lodestream.tables.store import TableStore
-from lodestream.tables.swap import Place
+from lodestream.tables.swap import RowLocation
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a batch tells of the rows it wrote: how many came, went and only mark a place.
+    """What a batch tells of the rows it wrote: how many came, went and only mark an order key.
 
     Of those that went: the first key, when they are few, and between which values of the partition columns they lie;
-    and `places`, where they lay in the table as of its snapshot `state`, when a batch has just looked them up. Of those
-    that came, their `entries` in the directory of keys, when they are few; of those that mark a place, `remembered`, on
-    top of the snapshot `marks_state` of the marks.
+    and `locations`, where they lay in the table as of its snapshot `state`, when a batch has just looked them up. Of
+    those that came, their `entries` in the directory of keys, when they are few; of the marks, `remembered`, on
+    top of their snapshot `marks_state`.
     """
 
     came: int = 0
@@ -31,7 +31,7 @@ class Facts:
     marks: int = 0
     replaced: tuple[object, ...] = ()
     within: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    places: tuple[Place, ...] = ()
+    locations: tuple[RowLocation, ...] = ()
     state: int | None = None
     entries: tuple[int, ...] = ()
     remembered: tuple[int, ...] = ()
@@ -85,8 +85,8 @@ class Batch(ABC):
     def write(self, branch: str, properties: Mapping[str, str]) -> None:
         """Write the rows to the branch in one snapshot that carries the properties."""
 
-    def companions(self, stamp: Stamp, place: str) -> None:
-        """Commit what must be visible no later than the batch, which builds on `place`: its dead letters."""
+    def companions(self, stamp: Stamp, main_version: str) -> None:
+        """Commit what must be visible no later than the batch, which builds on `main_version`: its dead letters."""
         return
 
     def tidy(self, *, lost: bool) -> None:

@@ -150,7 +150,7 @@ class Flow:
         try:
             made = time.perf_counter()
             stamp = self._stamp(base, span, batch, making, decision)
-            batch.companions(stamp, base.place)
+            batch.companions(stamp, base.main_version)
             reach("companions.after", self.name)
             stamp = replace(stamp, notes={**stamp.notes, **batch.notes()})
             staged = self.writer.stage(base, stamp, batch.write)

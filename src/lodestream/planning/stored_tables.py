@@ -9,7 +9,7 @@ from lodestream.errors import LodeError
 from lodestream.pipeline import Finding
 from lodestream.planning.keyed import keyed
 from lodestream.planning.project import Project
-from lodestream.tables.places_kept import by_earlier_version, kept_by_earlier_version
+from lodestream.tables.order_keys_kept import by_earlier_version, kept_by_earlier_version
 
 # A table's columns by its name, or None when it does not exist.
 Columns = Callable[[str], Sequence[str] | None]

@@ -54,7 +54,7 @@ class Letter:
         return "; ".join(dict.fromkeys(map(_trouble, self.reasons))) or "no reason"
 
     @property
-    def place(self) -> str:
+    def coordinates(self) -> str:
         if self.file is not None:
             return f"{self.file}:{self.row}"
         within = "/".join(str(one) for one in (self.topic, self.partition) if one is not None)

@@ -139,7 +139,7 @@ class Replay:
             base = visit.writer.begin()
             if self._sent is not None and self._sent.trial is trial and self._landed() is not None:
                 return None
-            moved = base.place != before.place and not visit.steady
+            moved = base.main_version != before.main_version and not visit.steady
             if moved or visit.dead.decided_since(snapshot) or self._guests_since(before):
                 return Moved(self._table.name)
             self._attempt(trial, batch, base)
@@ -153,8 +153,8 @@ class Replay:
     def _attempt(self, trial: Trial, batch: Batch, base: Base) -> None:
         visit = self._visit
         stamp = self._stamp(base, batch, trial.passing)
-        visit.dead.decide(trial.passed, stamp, base.place, visit.terms.title)
-        batch.companions(stamp, base.place)
+        visit.dead.decide(trial.passed, stamp, base.main_version, visit.terms.title)
+        batch.companions(stamp, base.main_version)
         stamp = replace(stamp, notes={**stamp.notes, **batch.notes()})
         staged = visit.writer.stage(base, stamp, batch.write)
         batch.audit(staged.snapshot)

@@ -11,7 +11,7 @@ from lodestream.serving.position import Position
 from lodestream.serving.sink import Change, Delivery, Sink
 from lodestream.tables.heads import heads_of
 from lodestream.tables.inspect import Inspector, TableView
-from lodestream.tables.later_changes import Place, changes_in, counts_all, later_snapshots, reachable
+from lodestream.tables.later_changes import ChangePosition, changes_in, counts_all, later_snapshots, reachable
 from lodestream.tables.row_changes import Changed, whole_arrow, whole_rows
 from lodestream.tables.snapshot import Snapshot, position_in
 
@@ -63,15 +63,15 @@ class TableFeed:
         """Where in the feed the head of the table is; None before anything of the feed was applied."""
         if view is feed:
             return Position(feed.uuid, head.id)
-        places = (position_in(one, self._feed) for one in view.ancestors(head))
-        place = next((one for one in places if one is not None), None)
-        return Position(str(place["uuid"]), int(place["snapshot"])) if place and place["snapshot"] else None
+        positions = (position_in(one, self._feed) for one in view.ancestors(head))
+        position = next((one for one in positions if one is not None), None)
+        return Position(str(position["uuid"]), int(position["snapshot"])) if position and position["snapshot"] else None
 
 
 def _changes(table: str, view: TableView, at: Position | None, most: int) -> Iterator[Delivery]:
-    place, empty = _place(at) if at else Place(), False
-    for snapshot in later_snapshots(view, place):
-        changes, of_all = changes_in(view, snapshot, place), counts_all(view, snapshot, place)
+    position, empty = _change_position(at) if at else ChangePosition(), False
+    for snapshot in later_snapshots(view, position):
+        changes, of_all = changes_in(view, snapshot, position), counts_all(view, snapshot, position)
         part, empty = list(islice(changes, most)), True
         while part:
             following = list(islice(changes, most))
@@ -84,8 +84,8 @@ def _changes(table: str, view: TableView, at: Position | None, most: int) -> Ite
         yield Delivery(table, (), str(Position(view.uuid, head.id)), str(at) if at else None)
 
 
-def _place(at: Position) -> Place:
-    return Place(at.snapshot, at.number, None if at.number is None else at.of_all)
+def _change_position(at: Position) -> ChangePosition:
+    return ChangePosition(at.snapshot, at.number, None if at.number is None else at.of_all)
 
 
 def _end(view: TableView, snapshot: Snapshot, number: int | None, *, of_all: bool) -> Position:
@@ -103,12 +103,12 @@ def _lost(view: TableView, at: Position | None) -> str | None:
         return None
     if at.uuid != view.uuid:
         return "the table was dropped and made anew"
-    if not reachable(view, _place(at)):
+    if not reachable(view, _change_position(at)):
         known = view.snapshot(at.snapshot) is not None
         return f"snapshot {at.snapshot}, which it has, {'was rolled back' if known else 'has expired'}"
     try:
-        for snapshot in later_snapshots(view, _place(at))[:1]:
-            changes_in(view, snapshot, _place(at))
+        for snapshot in later_snapshots(view, _change_position(at))[:1]:
+            changes_in(view, snapshot, _change_position(at))
     except SourceRewritten as error:
         return error.why
     return None

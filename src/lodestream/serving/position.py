@@ -1,4 +1,4 @@
-"""Where a sink is in the history of a table: the identity of the table beside the place."""
+"""Where a sink is in the history of a table: the identity of the table beside the snapshot."""
 
 from __future__ import annotations
 

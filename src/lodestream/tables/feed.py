@@ -33,16 +33,16 @@ def found_by(keys: Sequence[str], partition_by: Sequence[str], given: Mapping[st
 
 
 def applied(store: TableStore, feed: str) -> Mapping[str, Any] | None:
-    """The place in the feed that the table's `main` stands on."""
-    return next((place for _, place in placed(store, feed)), None)
+    """The position in the feed that the table's `main` stands on."""
+    return next((position for _, position in with_positions(store, feed)), None)
 
 
-def placed(store: TableStore, feed: str) -> Iterator[tuple[Snapshot, Mapping[str, Any]]]:
-    """The table's snapshots, newest first, that say which place in the feed they hold."""
+def with_positions(store: TableStore, feed: str) -> Iterator[tuple[Snapshot, Mapping[str, Any]]]:
+    """The table's snapshots, newest first, that say which position in the feed they hold."""
     for snapshot in store.ancestors(store.head()):
-        place = position_in(snapshot, feed)
-        if place is not None:
-            yield snapshot, place
+        position = position_in(snapshot, feed)
+        if position is not None:
+            yield snapshot, position
 
 
 def state_at(store: TableStore, feed: str, snapshot: int) -> Snapshot | None:
@@ -53,8 +53,8 @@ def state_at(store: TableStore, feed: str, snapshot: int) -> Snapshot | None:
     newest: Snapshot | None = None
     for own in store.ancestors(store.head()):
         newest = newest or own
-        place = position_in(own, feed)
-        if place is not None and place["snapshot"] == snapshot:
+        position = position_in(own, feed)
+        if position is not None and position["snapshot"] == snapshot:
             return newest
-        newest = None if place is not None else newest
+        newest = None if position is not None else newest
     return None

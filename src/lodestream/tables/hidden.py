@@ -166,21 +166,23 @@ def is_part(column: str) -> bool:
     return column.startswith(_PREFIX)
 
 
-def parts(place: StructType) -> list[StructField]:
-    """The columns that a place is stored in."""
-    return [StructField(_PREFIX + field.name, field.dataType) for field in place if field.name != GONE]
+def parts(order_key: StructType) -> list[StructField]:
+    """The columns that an order key is stored in."""
+    return [StructField(_PREFIX + field.name, field.dataType) for field in order_key if field.name != GONE]
 
 
 def spread(rows: DataFrame) -> DataFrame:
-    """Rows with their place in one struct, as the table stores them."""
-    place = rows.schema[ORDER].dataType
-    named = [field.name.removeprefix(_PREFIX) for field in parts(place)] if isinstance(place, StructType) else []
+    """Rows with their order key in one struct, as the table stores them."""
+    order_key = rows.schema[ORDER].dataType
+    named = (
+        [field.name.removeprefix(_PREFIX) for field in parts(order_key)] if isinstance(order_key, StructType) else []
+    )
     kept = [quoted(one) for one in rows.columns if one != ORDER]
     return rows.select(*kept, *[col(f"{ORDER}.{quoted(one)}").alias(_PREFIX + one) for one in named])
 
 
 def gathered(rows: DataFrame) -> DataFrame:
-    """Stored rows with their place in one struct."""
+    """Stored rows with their order key in one struct."""
     stored = [unfiltered(one).alias(one.removeprefix(_PREFIX)) for one in rows.columns if is_part(one)]
     kept = [quoted(one) for one in rows.columns if not is_part(one)]
     return rows.select(*kept, struct(*stored, lit(False).alias(GONE)).alias(ORDER))

@@ -64,15 +64,15 @@ class IcebergStore(TableStore):
     def point(self, branch: str, snapshot_id: int) -> None:
         with catalog_errors(f"pointing {branch} of {self.name}"):
             manage = self.table.manageSnapshots()
-            place = manage.createBranch if self.table.snapshot(branch) is None else manage.replaceBranch
-            place(branch, _long(snapshot_id, self._jvm)).commit()
+            set_branch = manage.createBranch if self.table.snapshot(branch) is None else manage.replaceBranch
+            set_branch(branch, _long(snapshot_id, self._jvm)).commit()
 
     def drop(self, branch: str) -> None:
         with catalog_errors(f"dropping {branch} of {self.name}"):
             if self.table.snapshot(branch) is not None:
                 self.table.manageSnapshots().removeBranch(branch).commit()
 
-    def place(self) -> str:
+    def main_version(self) -> str:
         moves = self.table.history()
         count = moves.size()
         if count == 0:
@@ -80,14 +80,17 @@ class IcebergStore(TableStore):
         last = moves.get(count - 1)
         return f"{last.snapshotId()}@{last.timestampMillis()}"
 
-    def fast_forward(self, branch: str, upto: int, place: str) -> None:
+    def fast_forward(self, branch: str, upto: int, main_version: str) -> None:
         reach("publish.swap", self.name)
         try:
             # This reads the table anew, and the commit fails when anything has changed since.
             manage = self.table.manageSnapshots()
             staged = self.ref(branch)
-            if self.place() != place or staged is None or staged.id != upto:
-                raise Refused(f"main of {self.name} or {branch} moved", why=f"main is at {self.place()}, not {place}")
+            if self.main_version() != main_version or staged is None or staged.id != upto:
+                raise Refused(
+                    f"main of {self.name} or {branch} moved",
+                    why=f"main is at {self.main_version()}, not {main_version}",
+                )
             if SCHEMA in staged.summary:
                 self._show_reshaped(staged)
             else:

@@ -86,7 +86,7 @@ class TableView(History):
         """The columns with their types as Spark spells them."""
         return {field.name: spark_type(field.field_type) for field in self.table.schema().fields}
 
-    def place(self) -> str:
+    def main_version(self) -> str:
         """Where `main` is, and since when, as the publish protocol says it."""
         moves = self.table.metadata.snapshot_log
         return f"{moves[-1].snapshot_id}@{moves[-1].timestamp_ms}" if moves else ""

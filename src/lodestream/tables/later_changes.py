@@ -1,4 +1,4 @@
-"""What came and went in a table after a place in its history, oldest first. No JVM."""
+"""What came and went in a table after a position in its history, oldest first. No JVM."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lodestream.tables.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ChangePosition:
     """After a snapshot, or after the first `number` changes of it; no snapshot is the beginning.
 
     `of_all` says what was counted: all rows of the snapshot, because the one before it had expired, or what it changed;
@@ -24,43 +24,47 @@ class Place:
     of_all: bool | None = None
 
 
-def reachable(view: TableView, place: Place) -> bool:
-    """Whether everything after the place is still there: it lies in the history of `main`, or just before it."""
-    if place.snapshot is None:
+def reachable(view: TableView, position: ChangePosition) -> bool:
+    """Whether everything after the position is still there: it lies in the history of `main`, or just before it."""
+    if position.snapshot is None:
         return True
     history = list(view.ancestors(view.head()))
-    if any(one.id == place.snapshot for one in history):
+    if any(one.id == position.snapshot for one in history):
         return True
-    return place.number is None and any(one.parent == place.snapshot for one in history)
+    return position.number is None and any(one.parent == position.snapshot for one in history)
 
 
-def later_snapshots(view: TableView, place: Place) -> list[Snapshot]:
-    """The snapshots with changes after a place, oldest first. One that we stand inside is the first of them."""
+def later_snapshots(view: TableView, position: ChangePosition) -> list[Snapshot]:
+    """The snapshots with changes after a position, oldest first. One that we stand inside is the first of them."""
     later: list[Snapshot] = []
     for one in view.ancestors(view.head()):
-        if one.id == place.snapshot:
-            return [*([one] if place.number is not None else []), *reversed(later)]
+        if one.id == position.snapshot:
+            return [*([one] if position.number is not None else []), *reversed(later)]
         later.append(one)
-        if place.snapshot is not None and one.parent == place.snapshot and view.snapshot(place.snapshot) is None:
-            break  # the place itself has expired, and what came after it is all there
+        if (
+            position.snapshot is not None
+            and one.parent == position.snapshot
+            and view.snapshot(position.snapshot) is None
+        ):
+            break  # the position itself has expired, and what came after it is all there
     return later[::-1]
 
 
-def counts_all(view: TableView, snapshot: Snapshot, place: Place) -> bool:
-    """Whether a snapshot after a place counts with all rows that it has: nothing is known of what was before it."""
-    if snapshot.id == place.snapshot and place.of_all is not None:
-        return place.of_all
-    return view.snapshot(snapshot.parent or 0) is None and snapshot.parent != place.snapshot
+def counts_all(view: TableView, snapshot: Snapshot, position: ChangePosition) -> bool:
+    """Whether a snapshot after a position counts with all rows that it has: nothing is known of what was before it."""
+    if snapshot.id == position.snapshot and position.of_all is not None:
+        return position.of_all
+    return view.snapshot(snapshot.parent or 0) is None and snapshot.parent != position.snapshot
 
 
-def changes_in(view: TableView, snapshot: Snapshot, place: Place) -> Iterator[Changed]:
-    """The changes of one of the snapshots that come after a place."""
-    follows = place.snapshot is not None and not counts_all(view, snapshot, place)
+def changes_in(view: TableView, snapshot: Snapshot, position: ChangePosition) -> Iterator[Changed]:
+    """The changes of one of the snapshots that come after a position."""
+    follows = position.snapshot is not None and not counts_all(view, snapshot, position)
     if follows and view.snapshot(snapshot.parent or 0) is None and snapshot.operation not in ("append", "replace"):
         raise SourceRewritten(
             f"{view.name} can no longer be compared with snapshot {snapshot.parent}",
             why=f"snapshot {snapshot.id} replaced rows in place, and the one before it has expired",
             fix="begin again without --since, or keep snapshots longer than their readers lag behind",
         )
-    skip = place.number or 0 if snapshot.id == place.snapshot else 0
+    skip = position.number or 0 if snapshot.id == position.snapshot else 0
     return changed_rows(view, snapshot, skip, follows=follows)

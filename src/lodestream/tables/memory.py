@@ -126,12 +126,16 @@ class MemoryStore(TableStore):
     def drop(self, branch: str) -> None:
         self._commit("drop", lambda: self.table.drop(branch))
 
-    def place(self) -> str:
-        return self._place
+    def main_version(self) -> str:
+        return self._main_version
 
-    def fast_forward(self, branch: str, upto: int, place: str) -> None:
+    def fast_forward(self, branch: str, upto: int, main_version: str) -> None:
         read = self._read("fast_forward")
-        if self._place != place or self._refs.get(branch) != upto or self._refs[MAIN] not in self.table.chain(upto):
+        if (
+            self._main_version != main_version
+            or self._refs.get(branch) != upto
+            or self._refs[MAIN] not in self.table.chain(upto)
+        ):
             raise Refused(f"main of {self.name} moved")
         try:
             self._swap("fast_forward", read, lambda: self.table.set(MAIN, upto))
@@ -185,7 +189,7 @@ class MemoryStore(TableStore):
 
     def _load(self) -> None:
         self._refs = dict(self.table.refs)
-        self._place = f"{self.table.refs[MAIN]}@{self.table.moves}"
+        self._main_version = f"{self.table.refs[MAIN]}@{self.table.moves}"
         self._there = frozenset(self.table.snapshots)
         # Like a client that has seen them: snapshots expired later can be recalled.
         self._known.update(self.table.snapshots)

@@ -26,7 +26,7 @@ MADE_FROM = "state"  # the snapshot of the state that a Gold batch was made from
 # Of a batch with dead letters: the attempt whose letters belong to it, and up to where all letters are decided.
 OWN = "dead"
 SETTLED = "dead-settled"
-# Of a snapshot of dead letters: the name of the attempt, and the place of the table's `main` that it was built on.
+# Of a snapshot of dead letters: the name of the attempt, and the main version of the table that it was built on.
 ATTEMPT = "attempt"
 BASE = "base"
 

@@ -62,7 +62,7 @@ class Base:
     """What a batch builds on."""
 
     head: int
-    place: str
+    main_version: str
     stamp: Stamp | None
 
 
@@ -105,7 +105,7 @@ class Writer:
             )
         stamped = None if adopt else last_stamped(self._store)
         self._still_alone(None if adopt else last_kept(self._store))
-        return Base(head.id, self._store.place(), stamped.stamp if stamped else None)
+        return Base(head.id, self._store.main_version(), stamped.stamp if stamped else None)
 
     def stage(self, base: Base, stamp: Stamp, write: Callable[[str, dict[str, str]], None]) -> Staged:
         """Write the batch to this run's branch; nobody sees it yet."""
@@ -121,7 +121,7 @@ class Writer:
             # to this one and done nothing. Nothing is published, redo.
             raise Moved(self._store.name)
         staged = Staged(base, snapshot, stamp)
-        if self._store.place() != base.place:
+        if self._store.main_version() != base.main_version:
             # Publishing would be refused: no need to audit first.
             self._explain_refusal(staged)
         return staged
@@ -131,7 +131,7 @@ class Writer:
         reach("publish.before", self._store.name)
         self._unresolved = staged.snapshot
         try:
-            self._store.fast_forward(self.branch, staged.snapshot.id, staged.base.place)
+            self._store.fast_forward(self.branch, staged.snapshot.id, staged.base.main_version)
             reach("publish.after", self._store.name)
         except Refused:
             self._explain_refusal(staged)

@@ -156,7 +156,7 @@ def _visible(row: Mapping[str, Any]) -> Row:
 
 
 def hidden(name: str) -> bool:
-    """Whether a column is ours: the weight, the batch, or the place or state that is stored beside a row."""
+    """Whether a column is ours: the weight, the batch, or the order key or state that is stored beside a row."""
     return name in (WEIGHT, BATCH) or hidden_column(name)
 
 

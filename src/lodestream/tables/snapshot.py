@@ -98,7 +98,7 @@ def _compact(value: object) -> str:
 
 
 def position_in(snapshot: Snapshot, feed: str) -> Mapping[str, Any] | None:
-    """The place in the feed that a snapshot of its table has applied; None when it says nothing of the feed."""
+    """The position in the feed that a snapshot of its table has applied; None when it says nothing of the feed."""
     stamp = snapshot.stamp
     return stamp.positions.get(feed) if stamp else None
 

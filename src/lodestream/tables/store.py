@@ -53,12 +53,12 @@ class TableStore(ABC):
         """Forget a branch; its snapshots become expirable. Dropping a missing branch is no error."""
 
     @abstractmethod
-    def place(self) -> str:
+    def main_version(self) -> str:
         """Where `main` is, and since when: another one after every move, also after a move there and back."""
 
     @abstractmethod
-    def fast_forward(self, branch: str, upto: int, place: str) -> None:
-        """Move `main` to the branch, if it is still at `place`: the compare-and-swap of the one rule.
+    def fast_forward(self, branch: str, upto: int, main_version: str) -> None:
+        """Move `main` to the branch, if it is still at `main_version`: the compare-and-swap of the one rule.
 
         Refused when `main` has moved, also to an older ancestor: that is a rollback, not to be undone. Refused when
         the branch is not at `upto`: a write of an earlier attempt came late, and must not be published along.

@@ -1,4 +1,4 @@
-"""Swap rows at known places for new ones, in one commit: nothing of the table is read."""
+"""Swap rows at known locations for new ones, in one commit: nothing of the table is read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lodestream.tables.jvm import catalog_errors
 from lodestream.tables.lake import Lake, finish, written_files
 from lodestream.tables.rewrite import branch_head, rewrite_files
 
-Place = tuple[str, int]
+RowLocation = tuple[str, int]
 _FILE, _POS = "_lode_x_file", "_lode_x_pos"
 # From this format version on, deletes are bitmaps that must take over what earlier ones hold: files are rewritten.
 _BITMAPS = 3
@@ -46,15 +46,17 @@ class Swapper:
     def able(self) -> bool:
         return int(self._jvm.org.apache.iceberg.TableUtil.formatVersion(self._store.table)) < _BITMAPS
 
-    def swap(self, rows: DataFrame | None, places: Iterable[Place], branch: str, properties: Mapping[str, str]) -> None:
-        """Take away the rows at `places`, as of the branch's head, and add `rows`."""
+    def swap(
+        self, rows: DataFrame | None, locations: Iterable[RowLocation], branch: str, properties: Mapping[str, str]
+    ) -> None:
+        """Take away the rows at `locations`, as of the branch's head, and add `rows`."""
         store = self._store
         with catalog_errors(f"applying changes to {store.name}"), with_hidden(self._jvm, store.table) as changing:
             delta = changing.begin.newRowDelta()
             for file in written_files(self._lake.spark, changing.table, rows) if rows is not None else ():
                 self._homes[file.location()] = _Home.of(file)
                 delta.addRows(file)
-            for file in self._deletes(store.table, branch, places):
+            for file in self._deletes(store.table, branch, locations):
                 delta.addDeletes(file)
             finish(delta, branch, properties)
 
@@ -71,11 +73,11 @@ class Swapper:
 
         `stored` are rows of the branch's head, some or all of them; the columns of `touched` have names of their own.
         """
-        placed = stored.select("*", col("_file").alias(_FILE), col("_pos").alias(_POS))
-        met = placed.join(touched, same, "left_semi")
+        located = stored.select("*", col("_file").alias(_FILE), col("_pos").alias(_POS))
+        met = located.join(touched, same, "left_semi")
         if self.able:
-            places = [(str(one[_FILE]), int(one[_POS])) for one in met.select(_FILE, _POS).collect()]
-            self.swap(rows, places, branch, properties)
+            locations = [(str(one[_FILE]), int(one[_POS])) for one in met.select(_FILE, _POS).collect()]
+            self.swap(rows, locations, branch, properties)
             return
         files = [str(one[_FILE]) for one in met.select(_FILE).distinct().collect()]
         whole = self._lake.whole(self._store.name, branch_head(self._store, branch)).select(
@@ -84,16 +86,16 @@ class Swapper:
         kept = whole.where(col(_FILE).isin(files)).join(touched, same, "left_anti").drop(_FILE)
         rewrite_files(self._lake, self._store, files, kept.unionByName(rows), branch, properties)
 
-    def _deletes(self, table: Any, branch: str, places: Iterable[Place]) -> list[Any]:
+    def _deletes(self, table: Any, branch: str, locations: Iterable[RowLocation]) -> list[Any]:
         """One delete file for each partition, not for each data file: spread changes touch many of these."""
-        ordered = sorted(places)
+        ordered = sorted(locations)
         self._learn(table, branch, {file for file, _ in ordered})
         homes: dict[tuple[int, str], _Home] = {}
-        inside: dict[tuple[int, str], list[Place]] = defaultdict(list)
-        for place in ordered:
-            home = self._homes[place[0]]
+        inside: dict[tuple[int, str], list[RowLocation]] = defaultdict(list)
+        for location in ordered:
+            home = self._homes[location[0]]
             homes[home.spec, home.name] = home
-            inside[home.spec, home.name].append(place)
+            inside[home.spec, home.name].append(location)
         return [self._delete_file(table, homes[one], some) for one, some in inside.items()]
 
     def _learn(self, table: Any, branch: str, files: set[str]) -> None:
@@ -106,7 +108,7 @@ class Swapper:
         finally:
             tasks.close()
 
-    def _delete_file(self, table: Any, home: _Home, places: Iterable[Place]) -> Any:
+    def _delete_file(self, table: Any, home: _Home, locations: Iterable[RowLocation]) -> Any:
         iceberg = self._jvm.org.apache.iceberg
         spec, parquet = table.specs().get(home.spec), iceberg.FileFormat.PARQUET
         names = iceberg.io.OutputFileFactory.builderFor(table, 0, 0).format(parquet).suffix("deletes").build()
@@ -114,7 +116,7 @@ class Swapper:
         writer = factory.newPositionDeleteWriter(names.newOutputFile(spec, home.partition), spec, home.partition)
         delete = iceberg.deletes.PositionDelete.create()
         try:
-            for file, position in places:
+            for file, position in locations:
                 writer.write(delete.set(file, position))
         finally:
             writer.close()

@@ -448,7 +448,7 @@ class ModelBatch(Batch):
         rows = [number for number in self.span if not is_dead(number)]
         _write(self.world, self.world.main, branch, properties, rows)
 
-    def companions(self, stamp: Stamp, place: str) -> None:
+    def companions(self, stamp: Stamp, main_version: str) -> None:
         letters = [number for number in self.span if is_dead(number)]
         if letters:
             self.dead.publish(letters, stamp, place, None)  # type: ignore[arg-type]

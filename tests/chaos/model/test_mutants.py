@@ -73,7 +73,7 @@ def guess_published(patch: Patch) -> None:
     def believing(self: Writer) -> Base:
         base = begin(self)
         mine = self._published
-        return base if mine is None else Base(base.head, base.place, mine.stamp)
+        return base if mine is None else Base(base.head, base.main_version, mine.stamp)
 
     patch.setattr(Writer, "begin", believing)
 
@@ -194,9 +194,9 @@ def believe_a_refusal(patch: Patch) -> None:
     def publish(self: Writer, staged: Staged) -> Any:
         for _ in range(3):
             with suppress(Refused, OutcomeUnknown):
-                self._store.fast_forward(self.branch, staged.snapshot.id, staged.base.place)
+                self._store.fast_forward(self.branch, staged.snapshot.id, staged.base.main_version)
                 return staged.snapshot
-            again = replace(staged.base, place=self._store.place(), head=self._store.head().id)  # type: ignore[union-attr]
+            again = replace(staged.base, main_version=self._store.main_version(), head=self._store.head().id)  # type: ignore[union-attr]
             rows = self._store.table.added(staged.snapshot.id)  # type: ignore[attr-defined]
             write = partial(MemoryStore(self._store.table).append, rows=rows)  # type: ignore[attr-defined]
             staged = self.stage(again, staged.stamp, write)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lodestream.flows.writing.upserts import upserted
-from lodestream.names import PLACE
+from lodestream.names import ORDER_KEY
 from lodestream.tables.find import among, rows_of
 
 if TYPE_CHECKING:
@@ -45,23 +45,23 @@ def fed(frame: DataFrame) -> set[tuple[Any, ...]]:
 )
 def test_what_one_change_does_to_a_stored_row(spark: SparkSession, change: Any, wanted: set[Any]) -> None:
     stored = rows(spark, "_lode_order", ("x", 1, "'NaN'", "map('k', 1)", 1, False))
-    found = upserted(rows(spark, PLACE, change), stored, None, KEYS, COLUMNS)
+    found = upserted(rows(spark, ORDER_KEY, change), stored, None, KEYS, COLUMNS)
     signs = {1: "+1", -1: "-1", 0: "0"}
     assert {(signs[weight], at) for _, _, _, _, at, weight in fed(found)} == wanted
 
 
 def test_a_mark_beats_older_changes_and_loses_to_newer_ones(spark: SparkSession) -> None:
     marks = rows(spark, "_lode_order", ("x", 1, "null", "null", 4, True)).select("a", "b", "_lode_order")
-    changes = rows(spark, PLACE, ("x", 1, "1", "null", 3, False), ("x", 2, "1", "null", 3, False))
+    changes = rows(spark, ORDER_KEY, ("x", 1, "1", "null", 3, False), ("x", 2, "1", "null", 3, False))
     assert fed(upserted(changes, None, marks, KEYS, COLUMNS)) == {("x", 2, "1.0", "None", 3, 1)}
-    newer = rows(spark, PLACE, ("x", 1, "1", "null", 5, False))
+    newer = rows(spark, ORDER_KEY, ("x", 1, "1", "null", 5, False))
     assert fed(upserted(newer, None, marks, KEYS, COLUMNS)) == {("x", 1, "1.0", "None", 5, 1)}
 
 
 def test_insert_delete_insert_in_one_batch_leaves_the_last(spark: SparkSession) -> None:
     changes = rows(
         spark,
-        PLACE,
+        ORDER_KEY,
         ("x", 1, "1", "null", 1, False),
         ("x", 1, "null", "null", 2, True),
         ("x", 1, "3", "null", 3, False),

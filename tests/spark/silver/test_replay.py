@@ -121,7 +121,7 @@ def test_a_commit_that_lands_while_the_letters_are_judged_again_is_not_made_twic
     def judged(replaying: Replay, *given: Any) -> None:
         while under_way:
             writer, staged = under_way.pop()
-            writer.store.fast_forward(writer.branch, staged.snapshot.id, staged.base.place)
+            writer.store.fast_forward(writer.branch, staged.snapshot.id, staged.base.main_version)
         publish_share(replaying, *given)
 
     monkeypatch.setattr(Writer, "publish", publish)

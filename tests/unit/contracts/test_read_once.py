@@ -40,7 +40,7 @@ def test_a_plan_reads_and_parses_each_contract_once(
     global _opened
     parsed: Counter[str] = Counter()
 
-    def parse(text: str, problems: list[document.Problem]) -> document.Place | None:
+    def parse(text: str, problems: list[document.Problem]) -> document.Entry | None:
         parsed[text] += 1
         return document.parse_document(text, problems)
 

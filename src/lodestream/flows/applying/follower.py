@@ -86,11 +86,11 @@ class Follower:
             writer.store.drop(writer.branch)
 
     def _pending(self) -> tuple[int | None, list[Snapshot]]:
-        """The place that the table stands on, and the feed's snapshots after it, oldest first."""
+        """The position that the table stands on, and the feed's snapshots after it, oldest first."""
         base = self._begin()
         # The feed is read after the table: whatever the table stands on, the feed has had it.
         self._feed.refresh()
-        after = self._place(base)
+        after = self._applied(base)
         found: list[Snapshot] = []
         for snapshot in self._feed.ancestors(self._feed.head()):
             if snapshot.id == after:
@@ -98,7 +98,7 @@ class Follower:
             if snapshot.stamp is not None:
                 found.append(snapshot)
             if after is not None and snapshot.parent == after:
-                return after, found[::-1]  # our place itself may have expired: what came after it is all there
+                return after, found[::-1]  # our position itself may have expired: what came after it is all there
         if after is None:
             return after, found[::-1]
         follow_back(self._feed, self._marks.store, self._state.store)
@@ -116,11 +116,11 @@ class Follower:
         facts = self._facts.get(snapshot.id) or self._watch.look(self._rows(snapshot), snapshot)
         # Marks come first: once the table stands on a snapshot, its marks are there.
         marks = self._marks.begin()
-        if facts.marks and self._place(marks) != snapshot.id:
+        if facts.marks and self._applied(marks) != snapshot.id:
             self._publish(self._marks, marks, snapshot, self._remember(snapshot))
         reach("apply.between", self._table)
         state = self._begin()
-        if self._place(state) != after:
+        if self._applied(state) != after:
             raise Moved(self._table)  # a run beside us applies the same feed
         self._publish(self._state, state, snapshot, self._change(snapshot, facts, state.head), self._held(state))
         reach("apply.after", self._table)
@@ -150,10 +150,10 @@ class Follower:
 
     def _change(self, snapshot: Snapshot, facts: Facts, head: int) -> Write:
         rows = spread(self._rows(snapshot).where(col(WEIGHT) != 0).drop(BATCH))
-        placed = facts.state == head and len(facts.places) == facts.gone
-        if facts.gone and placed and self._swapper.able:
+        located = facts.state == head and len(facts.locations) == facts.gone
+        if facts.gone and located and self._swapper.able:
             coming = rows.where(col(WEIGHT) > 0).drop(WEIGHT)
-            return partial(self._swapper.swap, coming if facts.came else None, facts.places)
+            return partial(self._swapper.swap, coming if facts.came else None, facts.locations)
         if facts.gone:
             return partial(self._replace, rows, facts, head)
         if facts.came:
@@ -180,7 +180,7 @@ class Follower:
         self._state.store.commit_empty(branch, properties)
 
     def _stamp(self, base: Base, snapshot: Snapshot) -> Stamp:
-        """As the feed's own, so that the table says which input it contains, with the place in the feed beside it."""
+        """As the feed's own, so that the table says which input it contains, beside its position in the feed."""
         source = snapshot.stamp
         if source is None:
             raise ValueError("only stamped snapshots are applied")
@@ -201,29 +201,29 @@ class Follower:
             return self._lake.whole(self._feed.name, snapshot.id)
         return self._lake.appended(self._feed.name, snapshot.parent, snapshot.id)
 
-    def _place(self, base: Base) -> int | None:
+    def _applied(self, base: Base) -> int | None:
         """The snapshot of the feed that the table, or its marks, has applied; None before everything."""
         if base.stamp is None:
             return None
         feed, table = self._feed, self._table
-        place = base.stamp.positions.get(feed.name)
-        if place is None:
+        position = base.stamp.positions.get(feed.name)
+        if position is None:
             raise NotOurTable(
                 f"{table} was kept without a change feed until now",
                 why="its rows say which input they contain, but not which changes made them",
                 fix=f"rename or drop {table}, and it is made again from its input with a feed",
             )
-        if place["uuid"] != feed.uuid:
+        if position["uuid"] != feed.uuid:
             raise SourceRecreated(
                 f"{feed.name} was dropped and created again",
-                why=f"{table} has applied table {place['uuid']}, the catalog now has {feed.uuid}",
+                why=f"{table} has applied table {position['uuid']}, the catalog now has {feed.uuid}",
                 fix=f"drop {table} and its siblings, and they are made again from their input",
             )
-        return int(place["snapshot"])
+        return int(position["snapshot"])
 
 
 def follow_back(feed: IcebergStore, marks: TableStore, state: TableStore) -> None:
-    """Marks and table go back to the newest place that the feed still has.
+    """Marks and table go back to the newest position that the feed still has.
 
     The marks first: only a table that is ahead of its feed brings us here again after a crash.
     """
@@ -235,9 +235,9 @@ def follow_back(feed: IcebergStore, marks: TableStore, state: TableStore) -> Non
 
 def _go_back(store: TableStore, feed: str, history: set[int]) -> None:
     for snapshot in store.ancestors(store.head()):
-        place = position_in(snapshot, feed)
-        made = place is None and snapshot.total_rows == 0  # as it was created: it holds nothing of the feed
-        if made or (place is not None and place["snapshot"] in history):
+        position = position_in(snapshot, feed)
+        made = position is None and snapshot.total_rows == 0  # as it was created: it holds nothing of the feed
+        if made or (position is not None and position["snapshot"] in history):
             if snapshot != store.head():
                 store.rollback(snapshot.id)
             return

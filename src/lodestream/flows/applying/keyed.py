@@ -121,8 +121,8 @@ class ApplyFeed(After):
 
     def _note_keys(self, facts: Facts, snapshot: int, level: Level) -> None:
         siblings = self._home.opened.siblings
-        place = position_in(level.state, siblings.feed)
-        if place is not None and int(place["snapshot"]) == snapshot:
+        position = position_in(level.state, siblings.feed)
+        if position is not None and int(position["snapshot"]) == snapshot:
             siblings.directory.follow(facts, level.state)
             # The marks only grow.
             marks = Facts(came=facts.marks, state=facts.marks_state, entries=facts.remembered)

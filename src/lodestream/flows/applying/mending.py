@@ -46,7 +46,7 @@ def mend(lake: Lake, store: IcebergStore, base: Base, branch: str, identity: Seq
         mended = fine.unionByName(_found_again(lake, store, rows.where(lost).drop(_FILE), identity))
         rewrite_files(lake, store, files, mended, branch, MENDED, same=True)
     try:
-        store.fast_forward(branch, branch_head(store, branch), base.place)
+        store.fast_forward(branch, branch_head(store, branch), base.main_version)
     except Refused:
         raise Moved(store.name) from None
     seconds = time.perf_counter() - began
@@ -75,6 +75,6 @@ def _found_again(lake: Lake, store: IcebergStore, rows: DataFrame, identity: Seq
 
 def _applied_feed(lake: Lake, store: IcebergStore) -> DataFrame:
     feed = lake.store(feed_of(store.name))
-    place = applied(store, feed.name)
-    known = feed.snapshot(int(place["snapshot"])) if place else None
+    position = applied(store, feed.name)
+    known = feed.snapshot(int(position["snapshot"])) if position else None
     return lake.whole(feed.name, known.id if known else None)

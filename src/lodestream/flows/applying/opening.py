@@ -15,12 +15,12 @@ from lodestream.flows.context import Context
 from lodestream.flows.judging.terms import Terms
 from lodestream.flows.writing.home import follow_contract
 from lodestream.flows.writing.siblings import Siblings
-from lodestream.names import BATCH, ORDER, PLACE, VALID_FROM, VALID_TO, WEIGHT, feed_of, marks_of
+from lodestream.names import BATCH, ORDER, ORDER_KEY, VALID_FROM, VALID_TO, WEIGHT, feed_of, marks_of
 from lodestream.tables.feed import found_by
 from lodestream.tables.hidden import parts, shown
 from lodestream.tables.iceberg import IcebergStore
 from lodestream.tables.notes import EVOLVED
-from lodestream.tables.places_kept import kept_otherwise
+from lodestream.tables.order_keys_kept import kept_otherwise
 from lodestream.tables.store import MAIN
 
 
@@ -34,7 +34,7 @@ class Opened:
 
 
 class KeyedOpening:
-    """`shape` gives the columns of the table and the place of a change, `identity` what tells its rows apart."""
+    """`shape` gives the columns of the table and the order key of a change, `identity` what tells its rows apart."""
 
     def __init__(
         self, context: Context, shape: Callable[[Terms], StructType], identity: Callable[[Terms], Sequence[str]]
@@ -45,9 +45,9 @@ class KeyedOpening:
 
     def open(self, terms: Terms) -> Opened:
         lake, name, shape = self._context.lake, self._context.name, self._shape(terms)
-        place = f"`{ORDER}` {shape[PLACE].dataType.simpleString()}"
+        order_key = f"`{ORDER}` {shape[ORDER_KEY].dataType.simpleString()}"
         parts_now = StructType(_parts(shape))
-        own = ddl_of(shape, without=(PLACE,), required=terms.contract.never_null if terms.contract else ())
+        own = ddl_of(shape, without=(ORDER_KEY,), required=terms.contract.never_null if terms.contract else ())
         found = terms.unique.filters() if terms.unique else {}
         partition_by = tuple(terms.table.partition_by)
         state = self._made(terms, name, f"{own}, {ddl_of(parts_now)}", partition_by, found)
@@ -56,9 +56,9 @@ class KeyedOpening:
         if refused is not None:
             raise refused
         columns = ddl_of(shown(held).schema)
-        feed = lake.open(feed_of(name), f"{columns}, {place}, `{WEIGHT}` INT, `{BATCH}` BIGINT")
+        feed = lake.open(feed_of(name), f"{columns}, {order_key}, `{WEIGHT}` INT, `{BATCH}` BIGINT")
         keys = ddl_of(StructType([field for field in shape if field.name in terms.keys]))
-        marks = self._made(terms, marks_of(name), f"{keys}, {place}", (), {})
+        marks = self._made(terms, marks_of(name), f"{keys}, {order_key}", (), {})
         if terms.contract is not None:
             self.evolve(terms.contract, terms.contract)
             evolve_keys(lake, marks_of(name), terms.contract, terms.keys)
@@ -89,7 +89,7 @@ class KeyedOpening:
     def _widen(self, shape: StructType) -> None:
         """Places, and what a history adds, are of the types that `sequence_by` has now."""
         name = self._context.name
-        named = {ORDER: shape[PLACE].dataType, **{field.name: field.dataType for field in shape}}
+        named = {ORDER: shape[ORDER_KEY].dataType, **{field.name: field.dataType for field in shape}}
         own = [one for one in named if one in (ORDER, VALID_FROM, VALID_TO)]
         wanted = StructType([StructField(one, named[one]) for one in own])
         widened = [widen(self._context.lake, table, wanted) for table in (feed_of(name), name, marks_of(name))]
@@ -102,5 +102,5 @@ class KeyedOpening:
 
 
 def _parts(shape: StructType) -> list[StructField]:
-    place = shape[PLACE].dataType
-    return parts(place) if isinstance(place, StructType) else []
+    order_key = shape[ORDER_KEY].dataType
+    return parts(order_key) if isinstance(order_key, StructType) else []

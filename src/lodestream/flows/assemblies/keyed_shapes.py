@@ -1,4 +1,4 @@
-"""The columns of keyed tables, and the place of a change beside them: from the declared rows over empty inputs."""
+"""The columns of keyed tables, and the order key of a change beside them: from the declared rows over empty inputs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pyspark.sql.types import BooleanType, LongType, StructField, StructType
 
 from lodestream.errors import DeclarationError
 from lodestream.flows.judging.terms import Terms
-from lodestream.names import BATCH, CARRIED, FILTERED, IS_CURRENT, PLACE, REASONS, VALID_FROM, VALID_TO, WARNED
+from lodestream.names import BATCH, CARRIED, FILTERED, IS_CURRENT, ORDER_KEY, REASONS, VALID_FROM, VALID_TO, WARNED
 from lodestream.tables.hidden import GONE
 
 _HIDDEN = frozenset((CARRIED, REASONS, FILTERED, WARNED))
@@ -31,15 +31,15 @@ def derived_shape(terms: Terms, followed: str) -> StructType:
             why="a row that changes there must be found here",
             fix="keep the key columns in the function's result",
         )
-    place = StructType([StructField(BATCH, LongType()), StructField(GONE, BooleanType())])
-    return StructType([*kept, StructField(PLACE, place)])
+    order_key = StructType([StructField(BATCH, LongType()), StructField(GONE, BooleanType())])
+    return StructType([*kept, StructField(ORDER_KEY, order_key)])
 
 
 def version_shape(terms: Terms) -> StructType:
     """`valid_from` is the first `sequence_by` column; `valid_to` is that of the next change, null while none is."""
     shape = keyed_shape(terms)
-    place = shape[PLACE].dataType
-    if not isinstance(place, StructType) or "by_0" not in place.names:
+    order_key = shape[ORDER_KEY].dataType
+    if not isinstance(order_key, StructType) or "by_0" not in order_key.names:
         raise DeclarationError(
             f"{terms.name} keeps a history and has no sequence_by",
             why="nothing says from when on a row is valid: its input has no broker timestamp either",
@@ -52,9 +52,9 @@ def version_shape(terms: Terms) -> StructType:
             why="history=True adds valid_from, valid_to and is_current",
             fix="rename these columns in the function or the contract",
         )
-    moment = place["by_0"].dataType
+    moment = order_key["by_0"].dataType
     added = [
         StructField(VALID_FROM, moment), StructField(VALID_TO, moment), StructField(IS_CURRENT, BooleanType())
     ]  # fmt: skip
-    own = [field for field in shape if field.name != PLACE]
-    return StructType([*own, *added, shape[PLACE]])
+    own = [field for field in shape if field.name != ORDER_KEY]
+    return StructType([*own, *added, shape[ORDER_KEY]])

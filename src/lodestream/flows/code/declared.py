@@ -255,5 +255,5 @@ def _read_by(select: exp.Select) -> list[exp.Table]:
 
 def _where(table: Table) -> str:
     location = table.location
-    place = table.sql_path or Path(location.file)
-    return f"{place.name}" if table.sql_path else f"{place.name}:{location.line}"
+    file = table.sql_path or Path(location.file)
+    return f"{file.name}" if table.sql_path else f"{file.name}:{location.line}"

@@ -75,7 +75,7 @@ class StateBatch(GoldBatch):
         self._state = state
         self._snapshot: int | None = None
 
-    def companions(self, stamp: Stamp, place: str) -> None:
+    def companions(self, stamp: Stamp, main_version: str) -> None:
         self._snapshot = self._gold.state.put(self._state, stamp, rebuilt=self._rebuilt)
 
     def notes(self) -> Mapping[str, str]:

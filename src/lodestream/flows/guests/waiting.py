@@ -45,11 +45,11 @@ class GuestGate(Gate):
         self._usual = seconds
 
     def let_pass(self, store: TableStore) -> bool:
-        place, until = store.place(), self._clock() + min(_MOST, 1.0 + 2 * self._usual)
+        version, until = store.main_version(), self._clock() + min(_MOST, 1.0 + 2 * self._usual)
         while self._guests(store) and self._clock() < until:
             self._sleep(_LOOK)
             store.refresh()
-            if store.place() != place:
+            if store.main_version() != version:
                 return True
         return False
 

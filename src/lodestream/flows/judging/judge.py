@@ -32,7 +32,7 @@ from lodestream.contracts.masking import MaskingKey, masked
 from lodestream.contracts.quoting import name as quoted
 from lodestream.errors import DeclarationError
 from lodestream.flows.judging.rules import Conversion, Rules
-from lodestream.names import CARRIED, FILTERED, PLACE, REASONS, WARNED, reserved
+from lodestream.names import CARRIED, FILTERED, ORDER_KEY, REASONS, WARNED, reserved
 from lodestream.pipeline import Expectation, Filter
 from lodestream.pipeline.decoders import TOMBSTONE, TRUNCATE
 from lodestream.sources.kinds import located_by
@@ -148,7 +148,7 @@ def no_list() -> Column:
 def listed(said: Sequence[Said], *, otherwise: Column | None = None) -> Column:
     """What is said of a row, in order; where nothing is, an empty list, or `otherwise`.
 
-    Nearly every row has none. A list that is built for each row, then rid of its empty places, costs more than decoding
+    Nearly every row has none. A list that is built for each row, then rid of its empty ones, costs more than decoding
     it: Spark runs such a step uncompiled, with every condition inside it.
     """
     empty = nothing() if otherwise is None else otherwise
@@ -168,9 +168,9 @@ def any_of(conditions: Sequence[Column]) -> Column:
 
 @dataclass(frozen=True)
 class KeyedJudge(Judge):
-    """Adds `_place` to judged rows.
+    """Adds the order key to judged rows.
 
-    A delete needs its key and its place, and nothing else of the contract: the event often has no more than that.
+    A delete needs its key and its order key, and nothing else of the contract: the event often has no more than that.
     `notice` is what the decoder of the table declares of messages that bring no row; without it every row is one.
     """
 
@@ -191,14 +191,14 @@ class KeyedJudge(Judge):
         notice = self._notice_of(rows)
         gone = expr(f"coalesce(({self.delete_when}\n), false)") if self.delete_when else lit(False)
         gone = gone | notice.eqNullSafe(lit(TRUNCATE))
-        # The function's columns are gone once the rows are conformed, so the place rides along in the raw row.
-        place = place_of(rows, self.sequence, gone)
-        marked = rows.withColumn(CARRIED, col(CARRIED).withField(PLACE, place).withField(_NOTICE, notice))
-        judged = Judge.conformed(self, marked).withColumn(PLACE, col(f"{CARRIED}.{PLACE}"))
+        # The function's columns are gone once the rows are conformed, so the order key rides along in the raw row.
+        order_key = order_key_of(rows, self.sequence, gone)
+        marked = rows.withColumn(CARRIED, col(CARRIED).withField(ORDER_KEY, order_key).withField(_NOTICE, notice))
+        judged = Judge.conformed(self, marked).withColumn(ORDER_KEY, col(f"{CARRIED}.{ORDER_KEY}"))
         noticed = col(f"{CARRIED}.{_NOTICE}")
         filtered = coalesce(noticed, when(~deletes(), col(FILTERED)))
         judged = judged.withColumn(REASONS, self._reasons(noticed)).withColumn(FILTERED, filtered)
-        return judged.withColumn(CARRIED, col(CARRIED).dropFields(PLACE, _NOTICE))
+        return judged.withColumn(CARRIED, col(CARRIED).dropFields(ORDER_KEY, _NOTICE))
 
     def _notice_of(self, rows: DataFrame) -> Column:
         """What a message of a change feed is when it is no row of the table, else null."""
@@ -211,7 +211,7 @@ class KeyedJudge(Judge):
         keyless = [(col(quoted(key)).isNull(), lit(f"{key} is null")) for key in self.keys]
         known = ~noticed.eqNullSafe(lit(TOMBSTONE))
         placeless = [
-            (known & col(f"{PLACE}.by_{number}").isNull(), lit(f"{one} is null: sequence_by needs it"))
+            (known & col(f"{ORDER_KEY}.by_{number}").isNull(), lit(f"{one} is null: sequence_by needs it"))
             for number, one in enumerate(self.sequence)
         ]
         of_key = when(noticed.isNotNull(), nothing()).when(deletes(), listed(keyless)).otherwise(col(REASONS))
@@ -230,10 +230,10 @@ class KeyedJudge(Judge):
 
 
 def deletes() -> Column:
-    return col(f"{PLACE}.{GONE}")
+    return col(f"{ORDER_KEY}.{GONE}")
 
 
-def place_of(rows: DataFrame, sequence: Sequence[str], gone: Column) -> Column:
+def order_key_of(rows: DataFrame, sequence: Sequence[str], gone: Column) -> Column:
     """The sequence, then the coordinates in the source: partition and offset, or file and row.
 
     Without `sequence_by` the source's own time stands first, if it has one. Rows that have no position, because

@@ -18,7 +18,7 @@ from lodestream.flows.judging.raising import Raising, raised_by_row
 from lodestream.flows.judging.retention import Keep, Retention, claimed, lean
 from lodestream.flows.judging.suspects import alone, find_suspects, unsteady, without
 from lodestream.flows.judging.terms import Terms
-from lodestream.flows.letters.envelope import place_of_event, records, source_marks, with_beside
+from lodestream.flows.letters.envelope import event_coordinates, records, source_marks, with_beside
 from lodestream.names import CARRIED, ERROR, FILTERED, REASONS, WARNED
 from lodestream.observe import FieldUnknown
 from lodestream.sources.kinds import order_columns
@@ -160,9 +160,9 @@ class JudgedRows:
 
 
 def events(carried: object) -> list[Column]:
-    """An aggregate that counts the events which rows with this `_lode` came from; none where they have no place."""
-    place = place_of_event(carried)
-    return [count_distinct(place).alias(EVENTS)] if place is not None else []
+    """An aggregate that counts the events which rows with this `_lode` came from; none where they have none."""
+    coordinates = event_coordinates(carried)
+    return [count_distinct(coordinates).alias(EVENTS)] if coordinates is not None else []
 
 
 def unaccounted(table: str, lost: int, rows: int) -> AuditFailed:

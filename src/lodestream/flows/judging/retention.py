@@ -17,7 +17,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from lodestream.contracts.quoting import name as quoted
 from lodestream.flows.judging.terms import Terms
-from lodestream.flows.letters.envelope import place_of_event
+from lodestream.flows.letters.envelope import event_coordinates
 from lodestream.names import CARRIED, FILTERED, REASONS, WARNED
 
 # In what is kept of a row: which event it comes from, and its key.
@@ -78,9 +78,9 @@ def key_hash(terms: Terms) -> list[Column]:
 
 def event_hash(carried: DataType) -> Column:
     """A number of the event that a row comes from: the same whenever the row is made."""
-    place = place_of_event(carried)
-    if place is not None:
-        return xxhash64(place)
+    coordinates = event_coordinates(carried)
+    if coordinates is not None:
+        return xxhash64(coordinates)
     fields = carried.fields if isinstance(carried, StructType) else []
     own = [col(f"{CARRIED}.{quoted(one.name)}") for one in fields if not _has_map(one.dataType)]
     return xxhash64(struct(*own)) if own else xxhash64(lit(0))

@@ -19,7 +19,7 @@ class History(Protocol):
     """What is asked of a table: a store that a run has open, or a view of the catalog."""
 
     def head(self) -> Snapshot | None: ...
-    def place(self) -> str: ...
+    def main_version(self) -> str: ...
     def ancestors(self, start: Snapshot | None) -> Iterator[Snapshot]: ...
 
 
@@ -39,14 +39,14 @@ def judge_letters(dead: History, main: History, own: str, settled: str) -> Verdi
     """Hold the letters against the table's history; `own` and `settled` are the notes in its stamps."""
     orphans: list[str] = []
     pending: list[str] = []
-    place, head = main.place(), dead.head()
+    version, head = main.main_version(), dead.head()
     mark = head.id if head else None
     recent, complete = _since(dead, _last_note(main, settled))
     for snapshot in recent:
         letter = snapshot.stamp
         if letter is None or ATTEMPT not in letter.notes:
             continue
-        if letter.notes[BASE] == place:
+        if letter.notes[BASE] == version:
             pending.append(letter.notes[ATTEMPT])
             mark = snapshot.parent
         elif not _published(letter, main, own, complete):

@@ -88,7 +88,7 @@ def source_marks(rows: DataFrame) -> DataFrame | None:
 
 
 def is_bronze(fields: StructType) -> bool:
-    """Whether a row is raw bytes with coordinates, all of which a letter has a place for as they are."""
+    """Whether a row is raw bytes with coordinates, all of which a letter has columns for as they are."""
     kinds = {field.name: field.dataType.simpleString() for field in fields if field.name != EVENT}
     about = _about(kinds)
     return "value" in kinds and all(COORDINATES.get(name) == kind or name in about for name, kind in kinds.items())
@@ -154,8 +154,8 @@ def with_beside(letters: DataFrame, kept: Callable[[], DataFrame], *, keyed: boo
     if not multiplies:
         return letters.withColumn(BESIDE, lit(0))
     carried = letters.schema[CARRIED].dataType
-    place = place_of_event(carried)
-    event = place if place is not None else enclosed(carried)["value"]
+    coordinates = event_coordinates(carried)
+    event = coordinates if coordinates is not None else enclosed(carried)["value"]
     # A column of the user's that has the name is in the raw row; here it would be taken for ours.
     marked = letters.drop(BESIDE).withColumn(_OF, event)
     theirs = kept().select(event.alias(_OF)).join(marked.select(_OF).distinct(), _OF, "left_semi")
@@ -164,7 +164,7 @@ def with_beside(letters: DataFrame, kept: Callable[[], DataFrame], *, keyed: boo
     return found.drop(_OF)
 
 
-def place_of_event(carried: object) -> Column | None:
+def event_coordinates(carried: object) -> Column | None:
     """Where an event stands in Bronze. Rows of another table may carry such columns as well, several the same."""
-    place = identity_in(carried.names) if isinstance(carried, StructType) and is_bronze(carried) else ()
-    return struct(*[col(f"{CARRIED}.{name}") for name in place]) if place else None
+    coordinates = identity_in(carried.names) if isinstance(carried, StructType) and is_bronze(carried) else ()
+    return struct(*[col(f"{CARRIED}.{name}") for name in coordinates]) if coordinates else None

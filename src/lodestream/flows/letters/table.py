@@ -103,13 +103,13 @@ class DeadLetters:
         settled = {SETTLED: str(self._verdict.settled)} if self._verdict.settled is not None else {}
         return {**own, **settled}
 
-    def publish(self, letters: DataFrame, stamp: Stamp, place: str, contract: str | None) -> None:
-        """Commit the letters of a batch that builds on `place` of its table."""
-        self._commit(partial(self.append, letters), stamp, place, contract)
+    def publish(self, letters: DataFrame, stamp: Stamp, main_version: str, contract: str | None) -> None:
+        """Commit the letters of a batch that builds on `main_version` of its table."""
+        self._commit(partial(self.append, letters), stamp, main_version, contract)
 
-    def decide(self, letters: DataFrame, stamp: Stamp, place: str, contract: str | None) -> None:
-        """Commit that these letters are replayed by a batch that builds on `place`: void unless it is published."""
-        self._commit(partial(self.append_decisions, letters, "replayed", None), stamp, place, contract)
+    def decide(self, letters: DataFrame, stamp: Stamp, main_version: str, contract: str | None) -> None:
+        """Commit that a batch which builds on `main_version` replays these letters: void unless it is published."""
+        self._commit(partial(self.append_decisions, letters, "replayed", None), stamp, main_version, contract)
 
     def discard(self, letters: DataFrame, note: str | None) -> None:
         """Commit that these letters need no replay. No batch goes with it, so nothing can make it void."""
@@ -118,11 +118,11 @@ class DeadLetters:
         with catalog_errors(f"writing {self.name}"):
             decided(letters, stamp, None, "discarded", note).writeTo(self._lake.identifier(self.name)).append()
 
-    def _commit(self, append: Append, stamp: Stamp, place: str, contract: str | None) -> None:
+    def _commit(self, append: Append, stamp: Stamp, main_version: str, contract: str | None) -> None:
         def attempt() -> str:
             # Each attempt has its own name: one whose answer was lost may still land, beside the next.
             name = uuid.uuid4().hex[:12]
-            marked = replace(stamp, notes={**stamp.notes, ATTEMPT: name, BASE: place})
+            marked = replace(stamp, notes={**stamp.notes, ATTEMPT: name, BASE: main_version})
             writer = self._open()
             staged = writer.stage(writer.begin(), marked, partial(append, marked, contract))
             reach("dead.staged", self._table)
@@ -206,8 +206,8 @@ class Lettered:
     def settle(self) -> None:
         self.dead.settle(self.main)
 
-    def publish(self, letters: DataFrame, stamp: Stamp, place: str) -> None:
-        self.dead.publish(letters, stamp, place, self.contract)
+    def publish(self, letters: DataFrame, stamp: Stamp, main_version: str) -> None:
+        self.dead.publish(letters, stamp, main_version, self.contract)
 
     def notes(self) -> Mapping[str, str]:
         return self.dead.attestation()

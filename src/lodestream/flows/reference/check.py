@@ -49,7 +49,7 @@ def checked(
 ) -> DataFrame:
     """The rows as the table keeps them, masked as the contract says.
 
-    Raises `ContractViolation` when a row breaks the contract or two rows have one place, and `SourceUnreadable`.
+    Raises `ContractViolation` when a row breaks the contract or two rows have one key, and `SourceUnreadable`.
     """
     judge = Judge(table, contract, keys=keys)
     judged = judge.conformed(rows.withColumn(CARRIED, struct(*map(quoted, rows.columns))))
@@ -58,8 +58,8 @@ def checked(
     counts = [count(lit(1)).alias("rows"), count_if(size(REASONS) > 0).alias("refused")]
     # Every column is read: a value that does not fit must fail here, where it is explained, and not when it is written.
     counts.append(highest(length(to_json(CARRIED))).alias("whole"))
-    # In a struct, because a missing date is a place as well.
-    counts += [count_distinct(struct(*identity)).alias("places")] if keys else []
+    # In a struct, because a missing date counts as well.
+    counts += [count_distinct(struct(*identity)).alias("identities")] if keys else []
     counts += [(count(quoted(one)) - count_distinct(quoted(one))).alias(f"u_{one}") for one in alone]
     try:
         seen = judged.agg(*counts).collect()[0]
@@ -68,7 +68,7 @@ def checked(
         raise _unfit(table, file, contract, error) from error
     doubled: dict[tuple[str, ...], int] = {(one,): int(seen[f"u_{one}"]) for one in alone}
     if keys:
-        doubled[(*keys, *sequence)] = int(seen["rows"] - seen["places"])
+        doubled[(*keys, *sequence)] = int(seen["rows"] - seen["identities"])
     doubled = {columns: number for columns, number in doubled.items() if number}
     if seen["refused"] or doubled:
         numbered = judge.conformed(_numbered(rows))
@@ -109,9 +109,9 @@ def _doubles(numbered: DataFrame, doubled: Mapping[tuple[str, ...], int], file: 
     found = []
     for columns, rows in doubled.items():
         value = struct(*[col(quoted(name)) for name in columns])
-        places = slice_of(sort_array(collect_list(col(f"{CARRIED}.{_NUMBER}"))), 1, 2)
+        numbers = slice_of(sort_array(collect_list(col(f"{CARRIED}.{_NUMBER}"))), 1, 2)
         there = numbered.where(col(quoted(columns[0])).isNotNull())  # no value is no value twice
-        same = there.groupBy(value.alias("value")).agg(places.alias("at"))
+        same = there.groupBy(value.alias("value")).agg(numbers.alias("at"))
         one = same.where(size("at") > 1).orderBy("at").select(to_json("value").alias("value"), "at").first()
         lines = [*file.where(one["at"]).values()] if one else []
         shown = f"{one['value']} in {' and '.join(lines)}" if one and lines else ""

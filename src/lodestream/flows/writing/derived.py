@@ -15,7 +15,7 @@ from lodestream.flows.judging.judged_rows import JudgedRows, passed
 from lodestream.flows.judging.truncates import Floor
 from lodestream.flows.writing.feed_rows import Changes, listing
 from lodestream.flows.writing.siblings import Siblings
-from lodestream.names import BATCH, PLACE, WEIGHT
+from lodestream.names import BATCH, ORDER_KEY, WEIGHT
 from lodestream.sources.table.changes import KeyedChanges
 from lodestream.tables.find import MOST_KEYS
 from lodestream.tables.hidden import GONE
@@ -44,11 +44,11 @@ def followed(
     driving = inputs.driving
     feed, news = frames[driving], None
     if _looks_up_again(span, inputs):
-        place = span.to[driving]
-        span = replace(span, rows=span.rows + table.rows_at(place))
+        position = span.to[driving]
+        span = replace(span, rows=span.rows + table.rows_at(position))
         news = feed.select(*map(quoted, keys))
         # The rows that have not changed stand before every change.
-        rows = table.now(place).withColumns({WEIGHT: lit(1), BATCH: lit(-1).cast("bigint")})
+        rows = table.now(position).withColumns({WEIGHT: lit(1), BATCH: lit(-1).cast("bigint")})
         feed = feed.unionByName(rows)
     last = last_changes(feed, keys)
     return Followed({**frames, driving: last.where(_THERE).select(f"{_ROW}.*")}, span, last, news)
@@ -57,7 +57,7 @@ def followed(
 def _looks_up_again(span: Span, inputs: DeclaredInputs) -> bool:
     """Whether a lookup that corrects stored rows has changed since they were made."""
     known = [span.since[one] for one in inputs.corrected if one in span.since]
-    return any(place["snapshot"] is not None for place in known) and any(
+    return any(one["snapshot"] is not None for one in known) and any(
         span.since[one] != span.to[one] for one in inputs.corrected
     )
 
@@ -78,8 +78,8 @@ class FollowedChanges(Changes):
         touched = self._followed.last.select(*map(quoted, keys))
         # Several rows for one key: any fixed choice, the same in every attempt.
         changed = touched.join(found.dropDuplicates(keys), keys, "left")
-        place = struct(lit(number).cast("bigint").alias(BATCH), col(_THERE).isNull().alias(GONE))
-        return changed.withColumn(PLACE, place).drop(_THERE)
+        order_key = struct(lit(number).cast("bigint").alias(BATCH), col(_THERE).isNull().alias(GONE))
+        return changed.withColumn(ORDER_KEY, order_key).drop(_THERE)
 
     def most(self, judged: JudgedRows, floor: Floor | None, at: Snapshot) -> int:
         return self._followed.span.rows

@@ -48,7 +48,7 @@ class Changes(ABC):
 
     @abstractmethod
     def rows(self, judged: JudgedRows, floor: Floor | None, at: Snapshot, number: int) -> DataFrame:
-        """The changes that take part, each with its place in the order beside the table's columns."""
+        """The changes that take part, each with its order key beside the table's columns."""
 
     @abstractmethod
     def most(self, judged: JudgedRows, floor: Floor | None, at: Snapshot) -> int:
@@ -81,7 +81,7 @@ def listing(siblings: Siblings, first: Column) -> list[Column]:
 
 
 class JudgedChanges(Changes):
-    """Each judged row is a change of its key; their place in the order decides, not the order in which they come."""
+    """Each judged row is a change of its key; their order key decides, not the order in which they come."""
 
     def __init__(self, siblings: Siblings) -> None:
         self._siblings = siblings
@@ -196,9 +196,9 @@ class FeedBatch(Batch):
     def tidy(self, *, lost: bool) -> None:
         self._lettered.tidy(lost=lost)
 
-    def companions(self, stamp: Stamp, place: str) -> None:
+    def companions(self, stamp: Stamp, main_version: str) -> None:
         if self.counts["dead"]:
-            self._lettered.publish(self._changes.letters(self.judged, self._level.state), stamp, place)
+            self._lettered.publish(self._changes.letters(self.judged, self._level.state), stamp, main_version)
 
     def release(self) -> None:
         self.judged.release()

@@ -64,9 +64,9 @@ class JudgedBatch(Batch):
     def tidy(self, *, lost: bool) -> None:
         self._lettered.tidy(lost=lost)
 
-    def companions(self, stamp: Stamp, place: str) -> None:
+    def companions(self, stamp: Stamp, main_version: str) -> None:
         if self.counts["dead"]:
-            self._lettered.publish(self.judged.letters(), stamp, place)
+            self._lettered.publish(self.judged.letters(), stamp, main_version)
 
     def release(self) -> None:
         self.judged.release()
@@ -105,9 +105,9 @@ class JudgedBatch(Batch):
         return int(self._duplicates.get["duplicates"]) if self._duplicates is not None else 0
 
     def _order(self, good: DataFrame) -> list[Column]:
-        """The order in which rows come. Those that stand at one place, or at none, have one by their content."""
-        places = self.judged.positions()
-        if places and not self._terms.rows.multiplies:
-            return places
+        """The order in which rows come. Those with the same coordinates, or none, have one by their content."""
+        coordinates = self.judged.positions()
+        if coordinates and not self._terms.rows.multiplies:
+            return coordinates
         own = [quoted(name) for name in good.columns if name not in (CARRIED, REASONS, FILTERED, WARNED)]
-        return [*places, xxhash64(to_json(struct(*own)))]
+        return [*coordinates, xxhash64(to_json(struct(*own)))]

@@ -27,7 +27,7 @@ from lodestream.contracts.quoting import name as quoted
 from lodestream.flows.batch import Facts
 from lodestream.flows.columns.pruning import Pruning
 from lodestream.flows.columns.shape import partition_columns
-from lodestream.names import ORDER, PLACE, WEIGHT
+from lodestream.names import ORDER, ORDER_KEY, WEIGHT
 from lodestream.tables.find import EXACT, MOST_KEYS
 from lodestream.tables.hidden import GONE
 from lodestream.tables.snapshot import Snapshot
@@ -42,13 +42,13 @@ _CHANGE, _STORED, _MARK = 0, 1, 2
 def upserted(
     changes: DataFrame, known: DataFrame | None, marks: DataFrame | None, keys: Sequence[str], columns: Sequence[str]
 ) -> DataFrame:
-    """Feed rows for `changes` (columns and `_place`) over the stored rows and the marks of the same keys.
+    """Feed rows for `changes` (columns and the order key) over the stored rows and the marks of the same keys.
 
     An update is -1 and +1, a delete -1. Weight 0 remembers a change that no row shows: a delete, so that an older
     change which comes later loses to it, and an update that changed nothing.
     """
     row = struct(*[col(quoted(one)) for one in columns])
-    sides = [_side(changes, _CHANGE, keys, row, col(PLACE))]
+    sides = [_side(changes, _CHANGE, keys, row, col(ORDER_KEY))]
     if known is not None:
         sides.append(_side(known, _STORED, keys, row, col(ORDER)))
     if marks is not None:
@@ -58,17 +58,21 @@ def upserted(
     for side in sides[1:]:
         together = together.unionByName(side)
     grouped = together.groupBy(*map(quoted, keys)).agg(
-        expr(f"max_by(struct({PLACE}, {_ROW}), {PLACE}) FILTER (WHERE {_SIDE} = {_CHANGE})").alias("_lode_x_new"),
-        expr(f"max_by(struct({PLACE}, {_ROW}, {AT}), {PLACE}) FILTER (WHERE {_SIDE} = {_STORED})").alias("_lode_x_old"),
-        expr(f"max({PLACE}) FILTER (WHERE {_SIDE} = {_MARK})").alias("_lode_x_mark"),
+        expr(f"max_by(struct({ORDER_KEY}, {_ROW}), {ORDER_KEY}) FILTER (WHERE {_SIDE} = {_CHANGE})").alias(
+            "_lode_x_new"
+        ),
+        expr(f"max_by(struct({ORDER_KEY}, {_ROW}, {AT}), {ORDER_KEY}) FILTER (WHERE {_SIDE} = {_STORED})").alias(
+            "_lode_x_old"
+        ),
+        expr(f"max({ORDER_KEY}) FILTER (WHERE {_SIDE} = {_MARK})").alias("_lode_x_mark"),
     )
     newer = expr(
-        f"_lode_x_new IS NOT NULL AND (_lode_x_old IS NULL OR _lode_x_new.{PLACE} > _lode_x_old.{PLACE})"
-        f" AND (_lode_x_mark IS NULL OR _lode_x_new.{PLACE} > _lode_x_mark)"
+        f"_lode_x_new IS NOT NULL AND (_lode_x_old IS NULL OR _lode_x_new.{ORDER_KEY} > _lode_x_old.{ORDER_KEY})"
+        f" AND (_lode_x_mark IS NULL OR _lode_x_new.{ORDER_KEY} > _lode_x_mark)"
     )
     same = (
         col("_lode_x_old").isNotNull()
-        & ~col(f"_lode_x_new.{PLACE}.{GONE}")
+        & ~col(f"_lode_x_new.{ORDER_KEY}.{GONE}")
         & same_rows(grouped, f"_lode_x_new.{_ROW}", f"_lode_x_old.{_ROW}")
     )
     decided = grouped.where(newer).withColumn("_lode_x_same", same)
@@ -80,17 +84,20 @@ def fed(decided: DataFrame, weighted: Sequence[Column], columns: Sequence[str]) 
     lines = decided.select(explode(array_compact(array(*weighted))).alias("_lode_x_line"))
     named = [col(f"_lode_x_line.{_ROW}.{quoted(one)}").alias(one) for one in columns]
     told = [
-        col(f"_lode_x_line.{PLACE}").alias(ORDER),
+        col(f"_lode_x_line.{ORDER_KEY}").alias(ORDER),
         col(f"_lode_x_line.{WEIGHT}").alias(WEIGHT),
         col(f"_lode_x_line.{AT}").alias(AT),
     ]
     return lines.select(*named, *told)
 
 
-def line(weight: int, place: Column, row: Column, at: Column | None = None) -> Column:
+def line(weight: int, order_key: Column, row: Column, at: Column | None = None) -> Column:
     nowhere = lit(None).cast(_NOWHERE)
     return struct(
-        lit(weight).alias(WEIGHT), place.alias(PLACE), row.alias(_ROW), (nowhere if at is None else at).alias(AT)
+        lit(weight).alias(WEIGHT),
+        order_key.alias(ORDER_KEY),
+        row.alias(_ROW),
+        (nowhere if at is None else at).alias(AT),
     )
 
 
@@ -106,7 +113,7 @@ def same_rows(frame: DataFrame, one: str, other: str) -> Column:
 
 
 def _weighted(keys: Sequence[str], columns: Sequence[str], grouped: DataFrame) -> list[Column]:
-    gone, existed = col(f"_lode_x_new.{PLACE}.{GONE}"), col("_lode_x_old").isNotNull()
+    gone, existed = col(f"_lode_x_new.{ORDER_KEY}.{GONE}"), col("_lode_x_old").isNotNull()
     kinds = {field.name: field.dataType for field in grouped.select(f"_lode_x_new.{_ROW}.*").schema}
     only_keys = struct(
         *[(col(quoted(one)) if one in keys else lit(None).cast(kinds[one])).alias(one) for one in columns]
@@ -114,19 +121,19 @@ def _weighted(keys: Sequence[str], columns: Sequence[str], grouped: DataFrame) -
     return [
         when(
             existed & ~col("_lode_x_same"),
-            line(-1, col(f"_lode_x_old.{PLACE}"), col(f"_lode_x_old.{_ROW}"), col(f"_lode_x_old.{AT}")),
+            line(-1, col(f"_lode_x_old.{ORDER_KEY}"), col(f"_lode_x_old.{_ROW}"), col(f"_lode_x_old.{AT}")),
         ),
         when(
             ~gone & ~col("_lode_x_same"),
-            line(1, col(f"_lode_x_new.{PLACE}"), col(f"_lode_x_new.{_ROW}"), col(f"_lode_x_old.{AT}")),
+            line(1, col(f"_lode_x_new.{ORDER_KEY}"), col(f"_lode_x_new.{_ROW}"), col(f"_lode_x_old.{AT}")),
         ),
-        when(gone | col("_lode_x_same"), line(0, col(f"_lode_x_new.{PLACE}"), only_keys)),
+        when(gone | col("_lode_x_same"), line(0, col(f"_lode_x_new.{ORDER_KEY}"), only_keys)),
     ]
 
 
-def _side(frame: DataFrame, side: int, keys: Sequence[str], row: Column, place: Column) -> DataFrame:
+def _side(frame: DataFrame, side: int, keys: Sequence[str], row: Column, order_key: Column) -> DataFrame:
     return frame.select(
-        *map(quoted, keys), lit(side).alias(_SIDE), row.alias(_ROW), place.alias(PLACE), at(frame).alias(AT)
+        *map(quoted, keys), lit(side).alias(_SIDE), row.alias(_ROW), order_key.alias(ORDER_KEY), at(frame).alias(AT)
     )
 
 
@@ -167,7 +174,7 @@ class FeedWatch:
         if few and self.exact:
             found.append(collect_set(when(went, col(quoted(self.key)))).alias("replaced"))
         if few and at:
-            found.append(collect_list(when(went, col(at))).alias("places"))
+            found.append(collect_list(when(went, col(at))).alias("locations"))
         if few and entry is not None:
             found.append(collect_list(when(col(WEIGHT) > 0, entry)).alias("entries"))
         if few and mark is not None:
@@ -176,12 +183,12 @@ class FeedWatch:
 
     def facts(self, told: Mapping[str, Any], state: int | None = None, marks_state: int | None = None) -> Facts:
         within = self.pruning.ranges(told)
-        replaced, places = (tuple(told.get(name) or ()) for name in ("replaced", "places"))
-        places = tuple((one.file, one.pos) for one in places)
+        replaced, locations = (tuple(told.get(name) or ()) for name in ("replaced", "locations"))
+        locations = tuple((one.file, one.pos) for one in locations)
         entries, remembered = (tuple(told.get(name) or ()) for name in ("entries", "remembered"))
         came, gone, marks, replacing = (int(told.get(name) or 0) for name in ("came", "gone", "marks", "replacing"))
         return Facts(
-            came, gone, marks, replaced, within, places, state, entries, remembered, marks_state, replacing
+            came, gone, marks, replaced, within, locations, state, entries, remembered, marks_state, replacing
         )  # fmt: skip
 
     def look(self, rows: DataFrame, snapshot: Snapshot) -> Facts:

@@ -21,7 +21,7 @@ from lodestream.tables.snapshot import Snapshot
 class KeyedChanges(TableInput):
     """Position: `{"uuid": feed uuid, "snapshot": feed snapshot}`; snapshot None is before everything.
 
-    `latest` is the place that the table has applied, so that its rows (`now`) and its changes always agree.
+    `latest` is the position that the table has applied, so that its rows (`now`) and its changes always agree.
     """
 
     retracts = True

@@ -194,7 +194,7 @@ class AppendedRows(TableInput):
                 return found[::-1]
             found.append(snapshot)
             if after is not None and snapshot.parent == after:
-                return found[::-1]  # our place itself may have expired: what came after it is all there
+                return found[::-1]  # our position itself may have expired: what came after it is all there
         if after is None:
             return found[::-1]
         raise _not_reached(self.name, after, store.snapshot(after) is not None)
@@ -252,7 +252,7 @@ def _base(history: Sequence[Snapshot]) -> int:
 
     Of those before its first one nothing is left, and what was changed in place shows in no rows that were appended.
     """
-    changed = [place for place, one in enumerate(history, start=1) if one.operation not in _HARMLESS]
+    changed = [number for number, one in enumerate(history, start=1) if one.operation not in _HARMLESS]
     cut_off = bool(history) and history[0].parent is not None
     return max([*changed, int(cut_off)])
 
@@ -261,7 +261,7 @@ def _not_reached(name: str, after: int, exists: bool) -> SourceRewritten:
     if exists:
         what, why = "was rolled back", f"snapshot {after}, which we have read, is no longer part of its history"
     else:
-        what, why = "has lost our place", f"snapshot {after}, which we have read, has expired"
+        what, why = "has lost our position", f"snapshot {after}, which we have read, has expired"
     return SourceRewritten(
         f"table {name} {what}",
         why=why,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lodestream.tables.places_kept import kept_otherwise
+from lodestream.tables.order_keys_kept import kept_otherwise
 
 OWN = ["id", "amount"]
 PLACE = ["_lode_order_by_0", "_lode_order_partition", "_lode_order_offset", "_lode_order_topic"]

@@ -1,4 +1,4 @@
-"""Whether a keyed table keeps the places of its rows in the columns that would be written now."""
+"""Whether a keyed table keeps the order keys of its rows in the columns that would be written now."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lodestream.names import ORDER, feed_of, hidden_column, marks_of, ours
 
 
 def kept_otherwise(table: str, held: Sequence[str], wanted: Sequence[str]) -> NotOurTable | None:
-    """Why rows cannot be added to a table with the columns `held`; `wanted` are those of a place, as of now."""
+    """Why rows cannot be added to a table with the columns `held`; `wanted` are those of an order key, as of now."""
     if kept_by_earlier_version(held):
         return by_earlier_version(table)
     kept = [one for one in held if one.startswith(f"{ORDER}_")]
