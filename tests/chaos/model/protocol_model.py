@@ -451,7 +451,7 @@ class ModelBatch(Batch):
     def companions(self, stamp: Stamp, main_version: str) -> None:
         letters = [number for number in self.span if is_dead(number)]
         if letters:
-            self.dead.publish(letters, stamp, place, None)  # type: ignore[arg-type]
+            self.dead.publish(letters, stamp, main_version, None)  # type: ignore[arg-type]
 
     def notes(self) -> Mapping[str, str]:
         return self.dead.attestation()
