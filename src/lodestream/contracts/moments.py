@@ -12,7 +12,7 @@ from lodestream.contracts import quoting
 from lodestream.contracts.model import Reading
 from lodestream.contracts.types import TEMPORAL, Type
 
-_DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_DAY = r"(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}"
 # Places after the sixth must be zeros: Spark keeps microseconds and drops the rest.
 _CLOCK = r"[0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]{1,6}0*)?)?"
 _OFFSET = r" ?(Z|[+-][0-9]{2}(:?[0-9]{2})?)"
@@ -120,19 +120,29 @@ def _wall_text(text: str, clock: str, reading: Reading) -> tuple[str, str]:
         return plain, _unlike(text, f"{clock}$")
     zoned = wall_time(_with_offset(text), reading.zone)
     value = f"CASE WHEN {_like(text, clock + '$')} THEN {plain} ELSE {zoned} END"
-    return value, _unlike(text, f"{clock}({_OFFSET})?$")
+    return value, f"{_unlike(text, f'{clock}({_OFFSET})?$')} OR {_beyond(text, _instant_in_utc(value))}"
 
 
 def _instant_text(text: str, clock: str, reading: Reading) -> tuple[str, str]:
     zoned = _with_offset(text)
     if reading.zone is None:
-        return zoned, _unlike(text, f"{clock}{_OFFSET}$")
+        return zoned, f"{_unlike(text, f'{clock}{_OFFSET}$')} OR {_beyond(text, zoned)}"
     wall = f"try_cast({_dotted(text)} AS timestamp_ntz)"
     plain = _like(text, clock + "$")
     value = f"CASE WHEN {plain} THEN {instant(wall, reading.zone)} ELSE {zoned} END"
     skipped = _skipped(wall, reading.zone)
-    failed = _unlike(text, f"{clock}({_OFFSET})?$")
+    failed = f"{_unlike(text, f'{clock}({_OFFSET})?$')} OR {_beyond(text, value)}"
     return value, failed if skipped == "false" else f"{failed} OR ({plain} AND {skipped})"
+
+
+def _beyond(text: str, moment: str) -> str:
+    """True where an offset moves a text of the first or the last year into one that has no name."""
+    return f"coalesce(left({text}, 4) IN ('0001', '9999') AND NOT {_named(moment)}, false)"
+
+
+def _named(moment: str) -> str:
+    """Whether an instant is in the years 1 to 9999, as everybody else's are."""
+    return f"(unix_micros({moment}) >= {_YEAR_1 * 1_000_000}L AND unix_micros({moment}) < {_YEAR_10000 * 1_000_000}L)"
 
 
 def _formatted(value: str, wanted: Type, pattern: str, zone: str | None) -> tuple[str, str]:
@@ -142,9 +152,15 @@ def _formatted(value: str, wanted: Type, pattern: str, zone: str | None) -> tupl
         found = f"try_to_timestamp({value}, {quoting.text(pattern)})"
     else:  # Spark reads wall times as those of some zone: in UTC no hour is skipped
         found = _wall_in_utc(f"try_to_timestamp(concat({value}, ' Z'), {quoting.text(pattern + ' X')})")
+    strange = f"coalesce(NOT {_named(_as_instant(found, incoming))}, false)"
     if incoming == wanted:
-        return found, "false"
-    return between(found, incoming, wanted, zone) or (f"cast(NULL AS {wanted})", "false")
+        return found, strange
+    converted = between(found, incoming, wanted, zone)
+    return (converted[0], f"{strange} OR {converted[1]}") if converted else (f"cast(NULL AS {wanted})", "false")
+
+
+def _as_instant(moment: str, kind: Type) -> str:
+    return moment if kind.name == "timestamp" else _instant_in_utc(moment)
 
 
 def _has_zone(pattern: str) -> bool:

@@ -285,6 +285,8 @@ def _bootstrap(project: Project, graph: Graph, progress: Progress) -> str:
 
 def _reason(runners: Sequence[Runner], once: bool, stop: threading.Event, sinks_behind: int = 0) -> str:
     failed = sum(1 for runner in runners if runner.error and runner.state == "stopped")
+    if failed and all(runner.taken_over is not None for runner in runners):
+        return "another run keeps the tables"
     if failed:
         return f"{failed} of {len(runners)} flows stopped on an error"
     if sinks_behind:

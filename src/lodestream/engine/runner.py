@@ -245,14 +245,14 @@ class Runner:
             self._accept_gap = False
             error = type(broken).__name__
             self._events.emit(GapAccepted(self.name, error=error, what=broken.what, why=broken.why))
-            return published
+            return replace(published, caught_up=False)  # what is left of the source is still to be read
         except NotOurTable as foreign:
             if not self._adopt:
                 raise
             published = self.flow.adopt()
             self._adopt = False
             self._events.emit(TableAdopted(self.name, what=foreign.what))
-            return published
+            return replace(published, caught_up=False)
 
     def _succeeded(self, published: Published) -> None:
         self._last = self._began

@@ -23,7 +23,7 @@ from lodestream.recovery.choice import Choice
 from lodestream.recovery.open_letters import OpenLetters, in_bucket
 from lodestream.recovery.trial import Failing, Trial
 from lodestream.runtime.progress import Progress, SilentProgress
-from lodestream.tables.notes import ASOF, GUEST, REPLAYED
+from lodestream.tables.notes import ASOF, CODE, GUEST, REPLAYED
 from lodestream.tables.publish import Base, Moved, Staged, until_published
 from lodestream.tables.snapshot import Stamp
 from lodestream.tables.store import contains
@@ -188,7 +188,8 @@ class Replay:
         if base.stamp is None:
             raise ConfigError(f"{name} has no batch yet", why="its letters belong to none", fix="lode run")
         before = base.stamp
-        kept = {ASOF: before.notes[ASOF]} if ASOF in before.notes else {}
+        # The rows before stay as the code of their time made them: of that, the last batch says what it said.
+        kept = {name: before.notes[name] for name in (ASOF, CODE) if name in before.notes}
         notes = {**kept, GUEST: "replay", REPLAYED: str(letters)}
         run = self._table.context.run
         return Stamp(name, run, before.batch + 1, before.positions, before.positions, batch.counts, notes)

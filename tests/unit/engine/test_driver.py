@@ -241,6 +241,12 @@ def test_a_gap_stops_the_flow_unless_a_person_accepted_it(pipeline: Pipeline) ->
     assert pipeline.told("gap.accepted") == ["lenient"]
 
 
+def test_what_is_left_behind_an_accepted_gap_is_read_by_the_same_run(pipeline: Pipeline) -> None:
+    flow = pipeline.add("bronze", [SourceGap("records are gone"), published("bronze")], accept_gap=True, polled=60.0)
+    assert pipeline.run(seconds=10) == {"bronze": "done"}
+    assert (flow.accepted, pipeline.diary.count("bronze")) == (1, 2), "the gap, then what was left"
+
+
 def test_an_accepted_gap_that_was_not_there_is_no_answer_to_a_later_one(pipeline: Pipeline) -> None:
     script = [None, published("bronze", caught_up=False), SourceGap("records are gone")]
     flow = pipeline.add("bronze", script, accept_gap=True, adopt=True, polled=0.01)

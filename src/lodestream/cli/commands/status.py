@@ -42,7 +42,7 @@ def status(call: Call, watch: bool, every: float) -> None:
     cannot be asked; `behind` the age of the oldest event that waits; `fresh` the age of the moment up to which it is
     complete, by the inputs that it follows. `state` is that of its flow in the run that lives: running when a batch is
     under way, waiting for news, retrying, blocked until something outside is put right, paused or stopped, with the
-    reason; idle when no run keeps the table.
+    reason; idle when no run keeps the table, unless the last one stopped on something that is still to be decided.
     """
     from lodestream.engine import read_status
     from lodestream.planning.project import open_project
