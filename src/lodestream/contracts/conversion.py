@@ -19,6 +19,14 @@ _NON_FINITE_TEXT = "^(NaN|[+-]?Infinity)$"
 _LARGEST = {"double": 9223372036854774784, "float": 9223371487098961920}
 
 
+# JSON with every digit of a time and every null, which Spark leaves out by itself.
+_INSTANT, _WALL = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
+_EXACT = (
+    f"map('timestampFormat', {quoting.text(_INSTANT)},"
+    f" 'timestampNTZFormat', {quoting.text(_WALL)}, 'ignoreNullFields', 'false')"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Conversion:
     """`failed` is never null. `refusal` says why no value of that type can be converted, or is None."""
@@ -67,7 +75,7 @@ def _plain(value: str, incoming: Type, wanted: Type, reading: Reading) -> Conver
     if wanted.name in ("float", "double") and incoming.numeric:
         return _to_real(value, incoming, wanted)
     if wanted.name == "string" and reading.coerce:
-        return Conversion(f"to_json({value})" if incoming.nested else f"cast({value} AS string)")
+        return Conversion(f"to_json({value}, {_EXACT})" if incoming.nested else f"cast({value} AS string)")
     if wanted.name == "boolean" and incoming.integral and reading.coerce:
         return tried(value, f"CASE {value} WHEN 1 THEN true WHEN 0 THEN false END")
     return refused(value, wanted, _why(incoming, wanted))

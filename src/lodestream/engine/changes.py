@@ -15,7 +15,7 @@ from lodestream.planning.keyed import keyed
 from lodestream.planning.project import Project
 from lodestream.recovery.choice import parse_moment, refuse_ambiguous
 from lodestream.tables.inspect import Inspector, TableView
-from lodestream.tables.later_changes import ChangePosition, changes_in, later_snapshots, reachable
+from lodestream.tables.later_changes import ChangePosition, changes_in, counts_all, later_snapshots, reachable
 from lodestream.tables.snapshot import position_in
 
 
@@ -23,7 +23,8 @@ from lodestream.tables.snapshot import position_in
 class ChangedRow:
     """A row that appeared (`weight` 1) or went away (-1), and the snapshot and time it did.
 
-    `number` counts the changes of a snapshot: `SNAPSHOT:NUMBER` is the position after this one.
+    `number` counts the changes of a snapshot: `SNAPSHOT:NUMBER` is the position after this one. Where it counts all
+    rows of the snapshot, because the one before had expired, `:all` follows: it means the same when more has expired.
     """
 
     weight: int
@@ -31,10 +32,11 @@ class ChangedRow:
     number: int
     at: datetime
     row: Mapping[str, Any]
+    of_all: bool = False
 
     @property
     def position(self) -> str:
-        return f"{self.snapshot}:{self.number}"
+        return f"{self.snapshot}:{self.number}{':all' if self.of_all else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,25 +88,28 @@ def stream_changes(project: Project, name: str, *, since: str | None = None) -> 
 def _rows(view: TableView, position: ChangePosition) -> Iterator[ChangedRow]:
     for snapshot in later_snapshots(view, position):
         at = datetime.fromtimestamp(snapshot.timestamp_ms / 1000, UTC)
+        of_all = counts_all(view, snapshot, position)
         for number, weight, row in changes_in(view, snapshot, position):
-            yield ChangedRow(weight, snapshot.id, number, at, row)
+            yield ChangedRow(weight, snapshot.id, number, at, row, of_all)
 
 
 def _start(view: TableView, table: TableView | None, since: str | None) -> ChangePosition:
     if since is None:
         return ChangePosition()
-    if position := re.fullmatch(r"(\d+)(?::(\d+))?", since):
-        return _known(view, table, int(position[1]), int(position[2]) if position[2] else None)
+    if given := re.fullmatch(r"(\d+)(?::(\d+)(:all)?)?", since):
+        number = int(given[2]) if given[2] else None
+        return _known(view, table, ChangePosition(int(given[1]), number, bool(given[3]) if number else None))
     moment = _moment(since)
     before = (one.id for one in view.ancestors(view.head()) if one.timestamp_ms / 1000 <= moment)
     return ChangePosition(next(before, None))
 
 
-def _known(view: TableView, table: TableView | None, snapshot: int, number: int | None) -> ChangePosition:
+def _known(view: TableView, table: TableView | None, wanted: ChangePosition) -> ChangePosition:
     """A snapshot of the feed, or one of the table: that stands at a position in the feed."""
-    if reachable(view, ChangePosition(snapshot, number)):
-        return ChangePosition(snapshot, number)
-    own = table.snapshot(snapshot) if table and number is None else None
+    if reachable(view, wanted):
+        return wanted
+    snapshot = wanted.snapshot or 0
+    own = table.snapshot(snapshot) if table and wanted.number is None else None
     position = position_in(own, view.name) if own else None
     if position is None:
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""Values of any type in a form that rows can be grouped by.
+"""Values of any type in a form that rows can be grouped by, compared by and told apart by.
 
 Variants cannot be grouped by at all. Maps can, but Spark 4.1 sorts them first, and compiled code then loses the nulls
 among their values: {'a': 1, 'b': null} becomes {'a': 1, 'b': 1}.
@@ -7,8 +7,25 @@ among their values: {'a': 1, 'b': null} becomes {'a': 1, 'b': 1}.
 from __future__ import annotations
 
 from pyspark.sql import Column
-from pyspark.sql.functions import array_sort, map_entries, struct, to_json, transform, when
+from pyspark.sql.functions import array_sort, map_entries, struct, to_json, transform, when, xxhash64
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
+
+# JSON with every digit of a time and the nulls of maps, both of which Spark leaves out by itself.
+EXACT = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+    "ignoreNullFields": "false",
+}
+
+
+def content(value: Column) -> Column:
+    """A number for all that a value holds: rows that differ in anything have different ones."""
+    return xxhash64(to_json(value, EXACT))
+
+
+def same_values(one: Column, other: Column, kind: DataType) -> Column:
+    """Whether two values are equal, nulls too; maps alone cannot be asked."""
+    return groupable(one, kind).eqNullSafe(groupable(other, kind))
 
 
 def groupable(value: Column, kind: DataType) -> Column:
@@ -34,7 +51,7 @@ def groupable(value: Column, kind: DataType) -> Column:
     if isinstance(kind, StructType):
         fields = [groupable(value[one.name], one.dataType).alias(one.name) for one in kind]
         return when(value.isNotNull(), struct(*fields))
-    return to_json(value)
+    return to_json(value, EXACT)
 
 
 def ungroupable(kind: DataType) -> bool:

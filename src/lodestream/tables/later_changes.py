@@ -54,7 +54,9 @@ def counts_all(view: TableView, snapshot: Snapshot, position: ChangePosition) ->
     """Whether a snapshot after a position counts with all rows that it has: nothing is known of what was before it."""
     if snapshot.id == position.snapshot and position.of_all is not None:
         return position.of_all
-    return view.snapshot(snapshot.parent or 0) is None and snapshot.parent != position.snapshot
+    # Some tools forget the parent that they expire: then the snapshot looks like the first one.
+    follows = position.snapshot is not None and snapshot.parent == position.snapshot
+    return view.snapshot(snapshot.parent or 0) is None and not follows
 
 
 def changes_in(view: TableView, snapshot: Snapshot, position: ChangePosition) -> Iterator[Changed]:

@@ -103,6 +103,31 @@ def test_following_the_next_place_gives_every_change_once(shop: Shop) -> None:
         assert shop.paged("silver.orders", limit) == list(everything.changes)
 
 
+def test_a_position_means_the_same_after_the_snapshot_before_it_has_expired(shop: Shop) -> None:
+    for first in (0, 4, 8):
+        shop.append(first, 4)
+    everything = list(shop.changes("silver.orders", limit=0).changes)
+    page = shop.changes("silver.orders", limit=9)
+    shop.orders.maintenance.expire_snapshots().by_ids(older(shop.orders)).commit()
+    rest = shop.changes("silver.orders", since=page.next, limit=0)
+    assert [one.row for one in (*page.changes, *rest.changes)] == [one.row for one in everything]
+
+
+def test_a_position_among_all_rows_of_a_snapshot_says_so(shop: Shop) -> None:
+    for first in (0, 4, 8):
+        shop.append(first, 4)
+    shop.orders.maintenance.expire_snapshots().by_ids(older(shop.orders)).commit()
+    everything = list(shop.changes("silver.orders", limit=0).changes)
+    assert sorted(one.row["amount"] for one in everything) == list(range(12))
+    page = shop.changes("silver.orders", limit=9)
+    assert str(page.next).endswith(":9:all")
+    assert shop.paged("silver.orders", 5) == everything
+
+
+def older(table: Any) -> list[int]:
+    return [one.snapshot_id for one in table.refresh().snapshots() if one != table.current_snapshot()]
+
+
 def test_the_end_is_a_place_to_wait_at(shop: Shop) -> None:
     shop.append(0, 5)
     end = shop.changes("silver.orders", limit=5)
@@ -223,7 +248,7 @@ def test_the_command_gives_places_to_go_on_from(shop: Shop, capfd: pytest.Captur
     out, err = run("--limit", "5")
     shown = [int(line.rpartition("=")[2]) for line in out.splitlines()]
     place = err.split("--since ")[1].split(",")[0]
-    assert place.endswith(":5")
+    assert place.endswith(":5:all"), "of a first snapshot nothing was before"
     for limit in ("100", "0"):
         rest = json.loads(run("--since", place, "--limit", limit, "--json")[0])
         assert sorted(shown + [one["row"]["amount"] for one in rest["changes"]]) == list(range(12))

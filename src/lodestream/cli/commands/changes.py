@@ -28,8 +28,8 @@ _STYLES = {1: "green", -1: "red"}
 @click.argument("table")
 @click.option(
     "--since",
-    metavar="PLACE|TIME",
-    help="After this snapshot, this place in one (SNAPSHOT:NUMBER) or this time (UTC unless it names a zone)."
+    metavar="POSITION|TIME",
+    help="After this snapshot, this position in one (SNAPSHOT:NUMBER) or this time (UTC unless it names a zone)."
     " Without it, from the beginning.",
 )
 @click.option("--limit", default=100, show_default=True, type=click.IntRange(0), help="How many rows; 0: all.")

@@ -20,9 +20,7 @@ from pyspark.sql.functions import (
     expr,
     lit,
     struct,
-    to_json,
     when,
-    xxhash64,
 )
 from pyspark.sql.types import StructType
 
@@ -36,6 +34,7 @@ from lodestream.names import CARRIED, FILTERED, ORDER_KEY, REASONS, WARNED, rese
 from lodestream.pipeline import Expectation, Filter
 from lodestream.pipeline.decoders import TOMBSTONE, TRUNCATE
 from lodestream.sources.kinds import located_by
+from lodestream.tables.groupable import content
 from lodestream.tables.hidden import GONE
 
 if TYPE_CHECKING:
@@ -250,5 +249,5 @@ def order_key_of(rows: DataFrame, sequence: Sequence[str], gone: Column) -> Colu
     parts += [col(f"{CARRIED}.{one}").alias(one) for one in located.order] if located else []
     if located is None:
         own = [quoted(one) for one in rows.columns if one != CARRIED]
-        parts.append(xxhash64(to_json(struct(*own))).alias("content"))
+        parts.append(content(struct(*own)).alias("content"))
     return struct(*parts, gone.alias(GONE))

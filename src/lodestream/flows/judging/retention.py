@@ -13,12 +13,13 @@ from typing import Any, Literal
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import bit_xor, col, count, expr, lit, size, struct, when, xxhash64
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+from pyspark.sql.types import DataType, StructType
 
 from lodestream.contracts.quoting import name as quoted
 from lodestream.flows.judging.terms import Terms
 from lodestream.flows.letters.envelope import event_coordinates
 from lodestream.names import CARRIED, FILTERED, REASONS, WARNED
+from lodestream.tables.groupable import has_maps
 
 # In what is kept of a row: which event it comes from, and its key.
 _EVENT, KEY_HASH = "_lode_x_event", "_lode_x_hash"
@@ -82,7 +83,7 @@ def event_hash(carried: DataType) -> Column:
     if coordinates is not None:
         return xxhash64(coordinates)
     fields = carried.fields if isinstance(carried, StructType) else []
-    own = [col(f"{CARRIED}.{quoted(one.name)}") for one in fields if not _has_map(one.dataType)]
+    own = [col(f"{CARRIED}.{quoted(one.name)}") for one in fields if not has_maps(one.dataType)]
     return xxhash64(struct(*own)) if own else xxhash64(lit(0))
 
 
@@ -94,9 +95,3 @@ def claimed(claiming: Column, event: Column | None = None) -> Sequence[Column]:
 
 def same_claims(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     return all(one[name] == other[name] for name in (_ROWS, _EVENTS))
-
-
-def _has_map(kind: DataType) -> bool:
-    if isinstance(kind, StructType):
-        return any(_has_map(one.dataType) for one in kind)
-    return isinstance(kind, MapType) or (isinstance(kind, ArrayType) and _has_map(kind.elementType))

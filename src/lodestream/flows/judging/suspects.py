@@ -6,11 +6,12 @@ import re
 from collections.abc import Callable, Sequence
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.functions import array, col, concat, lit, to_json, when, xxhash64
+from pyspark.sql.functions import array, col, concat, lit, when
 
 from lodestream.errors import UserCodeError
 from lodestream.flows.judging.raising import MOST, Raising, TooManyRaise, find_raising, raised_by_row, users_trace
 from lodestream.names import CARRIED
+from lodestream.tables.groupable import content
 
 MARK = "_lode_x_mark"
 Judging = Callable[[DataFrame], DataFrame]
@@ -19,7 +20,7 @@ Judging = Callable[[DataFrame], DataFrame]
 def marked(source: DataFrame) -> DataFrame:
     """Each row with a number that depends on the row alone: the same each time, whatever order Spark reads them in."""
     # By way of JSON, because maps have no hash.
-    return source.withColumn(MARK, xxhash64(to_json(col(CARRIED))))
+    return source.withColumn(MARK, content(col(CARRIED)))
 
 
 def find_suspects(table: str, source: DataFrame, judge: Judging, error: Exception, reason: str) -> list[Raising]:

@@ -23,9 +23,7 @@ from pyspark.sql.functions import (
     lit,
     row_number,
     struct,
-    to_json,
     when,
-    xxhash64,
 )
 
 from lodestream.contracts import Contract
@@ -35,6 +33,7 @@ from lodestream.flows.columns.pruning import Pruning
 from lodestream.flows.judging.judge import Said, listed
 from lodestream.names import CARRIED, REASONS
 from lodestream.tables.find import EXACT, MOST_KEYS, among
+from lodestream.tables.groupable import content
 
 _CLAIMING, _CLAIM, _HELD, _TAKEN = "_lode_x_claiming", "_lode_x_claim", "_lode_x_held", "_lode_x_taken"
 
@@ -102,7 +101,7 @@ class Uniqueness:
         claims = rows.where(claiming).withColumn(_CLAIM, _claim(name, bound))
         known = held.join(broadcast(claims.select(_CLAIM)), _CLAIM, "left_semi")
         joined = claims.join(broadcast(known), _CLAIM, "left")
-        earlier = Window.partitionBy(_CLAIM).orderBy(*(order or [xxhash64(to_json(col(CARRIED)))]))
+        earlier = Window.partitionBy(_CLAIM).orderBy(*(order or [content(col(CARRIED))]))
         if self.keys:
             lost = coalesce(col(_HELD), first(self._key()).over(earlier)) != self._key()
         else:  # every row is one of its own

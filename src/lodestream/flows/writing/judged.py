@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pyspark.sql import Column, DataFrame, Observation
-from pyspark.sql.functions import col, count_if, struct, to_json, xxhash64
+from pyspark.sql.functions import col, count_if, struct
 
 from lodestream.contracts.quoting import name as quoted
 from lodestream.errors import AuditFailed
@@ -16,6 +16,7 @@ from lodestream.flows.judging.retention import KEY_HASH, key_hash
 from lodestream.flows.letters.table import Lettered
 from lodestream.flows.writing.repeat import Repeat
 from lodestream.names import CARRIED, FILTERED, REASONS, WARNED
+from lodestream.tables.groupable import content
 from lodestream.tables.snapshot import Snapshot, Stamp
 
 _AGAIN = "_lode_x_again"
@@ -110,4 +111,4 @@ class JudgedBatch(Batch):
         if coordinates and not self._terms.rows.multiplies:
             return coordinates
         own = [quoted(name) for name in good.columns if name not in (CARRIED, REASONS, FILTERED, WARNED)]
-        return [*coordinates, xxhash64(to_json(struct(*own)))]
+        return [*coordinates, content(struct(*own))]

@@ -18,7 +18,6 @@ from pyspark.sql.functions import (
     expr,
     lit,
     struct,
-    to_json,
     when,
 )
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
@@ -29,6 +28,7 @@ from lodestream.flows.columns.pruning import Pruning
 from lodestream.flows.columns.shape import partition_columns
 from lodestream.names import ORDER, ORDER_KEY, WEIGHT
 from lodestream.tables.find import EXACT, MOST_KEYS
+from lodestream.tables.groupable import same_values
 from lodestream.tables.hidden import GONE
 from lodestream.tables.snapshot import Snapshot
 
@@ -107,8 +107,9 @@ def at(frame: DataFrame) -> Column:
 
 
 def same_rows(frame: DataFrame, one: str, other: str) -> Column:
-    if _has_map(frame.select(one).schema[0].dataType):
-        return to_json(col(one)).eqNullSafe(to_json(col(other)))  # maps cannot be compared
+    kind = frame.select(one).schema[0].dataType
+    if _has_map(kind):  # maps cannot be compared
+        return same_values(col(one), col(other), kind)
     return col(one).eqNullSafe(col(other))
 
 
@@ -135,12 +136,6 @@ def _side(frame: DataFrame, side: int, keys: Sequence[str], row: Column, order_k
     return frame.select(
         *map(quoted, keys), lit(side).alias(_SIDE), row.alias(_ROW), order_key.alias(ORDER_KEY), at(frame).alias(AT)
     )
-
-
-def _has_map(kind: DataType) -> bool:
-    if isinstance(kind, StructType):
-        return any(_has_map(field.dataType) for field in kind)
-    return _has_map(kind.elementType) if isinstance(kind, ArrayType) else isinstance(kind, MapType)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,3 +190,9 @@ class FeedWatch:
         if snapshot.added_rows == 0:
             return Facts()
         return self.facts(rows.agg(*self.columns(few=snapshot.added_rows <= MOST_KEYS)).collect()[0].asDict())
+
+
+def _has_map(kind: DataType) -> bool:
+    if isinstance(kind, StructType):
+        return any(_has_map(field.dataType) for field in kind)
+    return _has_map(kind.elementType) if isinstance(kind, ArrayType) else isinstance(kind, MapType)
