@@ -119,7 +119,7 @@ class Replay:
             self._done.chosen += late.passing  # judged and published before, and open no more
         letters = self._letters()
         events = letters.chosen(self._choice).where(in_bucket(number, of)).select(EVENT).distinct()
-        trial = Trial(visit, letters, events)
+        trial = Trial(visit, letters, events, base.stamp.positions if base.stamp else {})
         try:
             if trial.passing and not self._done.dry_run:
                 self._publish(trial, letters.snapshot, base)

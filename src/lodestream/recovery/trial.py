@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.functions import col, collect_list, count, flatten, lit
 from pyspark.sql.functions import max as greatest_of
 
+from lodestream.contracts.quoting import name as quoted
 from lodestream.errors import AuditFailed
 from lodestream.flows.batch import Batch, Span
 from lodestream.flows.guests.visit import Visit
@@ -19,6 +20,8 @@ from lodestream.flows.writing.judged import JudgedBatch
 from lodestream.names import CARRIED, EVENT, REASONS
 from lodestream.recovery.open_letters import OpenLetters
 from lodestream.sources.source import Source
+from lodestream.sources.table.changes import KeyedChanges
+from lodestream.tables.snapshot import Positions
 
 _NO_ROW = "the function gives no row for it"
 _PARTLY = "rows of the same event are in the table, and without keys they would come twice"
@@ -34,13 +37,14 @@ class Failing:
 
 
 class Trial:
-    """One share of the chosen letters. `release` it when done."""
+    """One share of the chosen letters. `release` it when done. `positions` is how far the table has read its inputs."""
 
-    def __init__(self, visit: Visit, letters: OpenLetters, events: DataFrame) -> None:
+    def __init__(self, visit: Visit, letters: OpenLetters, events: DataFrame, positions: Positions) -> None:
         self._visit = visit
         self._terms = visit.terms
         self._lake = visit.context.lake
         self._open = letters
+        self._positions = positions
         self._letters = letters.of_events(events)
         self._held = _held(self._letters)
         self._batches: list[Batch] = []
@@ -80,7 +84,8 @@ class Trial:
 
     def _objections(self, verdict: tuple[int, tuple[str, ...]] | None, held: _Held) -> tuple[str, ...]:
         if verdict is None:
-            return () if self._terms.table.allow_no_rows else (_NO_ROW,)
+            settled = self._terms.table.allow_no_rows or self._visit.follows is not None
+            return () if settled else (_NO_ROW,)
         rows, reasons = verdict
         # Which of the rows it gives now are those in the table, nobody can say: new code may give fewer, or others.
         partly = rows > len(held.ids) if held.beside is None else held.beside > 0
@@ -112,8 +117,22 @@ class Trial:
         return self._lake.whole(source.name).limit(0)
 
     def _raw(self) -> DataFrame:
-        schema = self._lake.whole(self._visit.inputs.driving).schema
-        return restored(self._letters.dropDuplicates([EVENT]), schema, [EVENT])
+        driving = self._lake.whole(self._visit.inputs.driving)
+        raw = restored(self._letters.dropDuplicates([EVENT]), driving.schema, [EVENT])
+        return raw if self._visit.follows is None else self._as_followed(raw, self._visit.follows, driving)
+
+    def _as_followed(self, raw: DataFrame, follows: KeyedChanges, driving: DataFrame) -> DataFrame:
+        """The rows that the keys of the letters have now, as far as this table has followed: theirs may be long gone.
+
+        A key whose row is gone gives none, and of several letters of a key one stands for all: so they are settled.
+        """
+        position = self._positions.get(follows.name)
+        keys = [quoted(one) for one in self._terms.keys]
+        asked = raw.groupBy(*keys).agg(greatest_of(EVENT).alias(EVENT))
+        if position is None:
+            return driving.withColumn(EVENT, lit("")).limit(0)
+        now = driving.limit(0).unionByName(follows.now(position), allowMissingColumns=True)
+        return now.join(asked, list(self._terms.keys), "inner").select(*now.columns, EVENT)
 
     def _named(self, events: list[str]) -> DataFrame:
         return self._open.named(events)

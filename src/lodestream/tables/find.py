@@ -6,14 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from pyspark.sql import DataFrame
-from pyspark.sql.types import ByteType, DataType, DateType, IntegerType, LongType, ShortType, StringType
+from pyspark.sql.types import ByteType, DataType, IntegerType, LongType, ShortType, StringType
 
 from lodestream.contracts.quoting import in_list
 from lodestream.contracts.quoting import name as quoted
 from lodestream.tables.snapshot import Snapshot
 
-# Values of these types are the same as literals, so a filter on them loses no row.
-EXACT = (ByteType, ShortType, IntegerType, LongType, StringType, DateType)
+# Values of these types are the same as literals, so a filter on them loses no row. Not dates: Python has none for years
+# beyond 1 to 9999, and one such value would stop its table.
+EXACT = (ByteType, ShortType, IntegerType, LongType, StringType)
 # Iceberg holds lists up to this length against the ranges of files and row groups; longer ones it lets pass.
 _MOST_LISTED = 200
 MOST_KEYS = 4_000

@@ -11,7 +11,7 @@ from pyspark.sql.functions import array_sort, map_entries, struct, to_json, tran
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
 # JSON with every digit of a time and the nulls of maps, both of which Spark leaves out by itself.
-EXACT = {
+EXACT_JSON = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
     "ignoreNullFields": "false",
@@ -20,7 +20,7 @@ EXACT = {
 
 def content(value: Column) -> Column:
     """A number for all that a value holds: rows that differ in anything have different ones."""
-    return xxhash64(to_json(value, EXACT))
+    return xxhash64(to_json(value, EXACT_JSON))
 
 
 def same_values(one: Column, other: Column, kind: DataType) -> Column:
@@ -51,7 +51,7 @@ def groupable(value: Column, kind: DataType) -> Column:
     if isinstance(kind, StructType):
         fields = [groupable(value[one.name], one.dataType).alias(one.name) for one in kind]
         return when(value.isNotNull(), struct(*fields))
-    return to_json(value, EXACT)
+    return to_json(value, EXACT_JSON)
 
 
 def ungroupable(kind: DataType) -> bool:

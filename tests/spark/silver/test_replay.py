@@ -11,7 +11,7 @@ import pytest
 from silver_line import SilverLine
 
 from lodestream import Json, Kafka, Pipeline, failpoints
-from lodestream.errors import CatalogUnavailable
+from lodestream.errors import AuditFailed, CatalogUnavailable
 from lodestream.recovery.choice import Choice
 from lodestream.recovery.discard import discard
 from lodestream.recovery.replay import Replay, Replayed
@@ -306,3 +306,50 @@ def test_letters_of_a_table_made_from_a_keyed_one_need_no_count_of_what_is_besid
     shop_line.run()
     assert shop_line.rows("silver.large", "id", "cents") == [(2, 200)]
     assert len(shop_line.rows("silver.large__dead", "letter")) == 3
+
+
+def following(least: int, *, several: bool = False) -> Pipeline:
+    pipeline = Pipeline("shop")
+    pipeline.bronze("events", Kafka("events"))
+
+    @pipeline.silver(
+        decode=Json("id bigint, cents bigint, at bigint, gone boolean"), keys="id", sequence_by="at", delete_when="gone"
+    )
+    def orders(events: DataFrame) -> DataFrame:
+        return events
+
+    @pipeline.silver(expect={"enough": (f"cents >= {least}", "quarantine")})
+    def large(orders: DataFrame) -> DataFrame:
+        copies = "explode(sequence(1, id))" if several else "1"
+        return orders.selectExpr("*", f"{copies} AS copy")
+
+    return pipeline
+
+
+def test_letters_of_a_table_made_from_a_keyed_one_bring_no_old_rows_back(line: Make) -> None:
+    """What counts is the row that the key has now: it may have changed since, or be gone."""
+    shop_line = line(following(100))
+    shop_line.send(*[{"id": one, "cents": 10 * one, "at": 1} for one in (1, 2, 3, 4)])
+    shop_line.run()
+    shop_line.send({"id": 1, "cents": 700, "at": 2}, {"id": 2, "at": 2, "gone": True}, {"id": 4, "cents": 2, "at": 2})
+    shop_line.run()
+    assert shop_line.rows("silver.large", "id", "cents") == [(1, 700)]
+    shop_line.declare(following(25))
+    done = Replay(shop_line.silver("silver.large").visited, Choice()).run()
+    assert shop_line.rows("silver.large", "id", "cents") == [(1, 700), (3, 30)]
+    assert (done.replayed, done.failing) == (4, 1), "of the two letters of id 4 one stands for both"
+    shop_line.run()
+    assert shop_line.rows("silver.large", "id", "cents") == [(1, 700), (3, 30)]
+    shop_line.declare(following(1))
+    assert Replay(shop_line.silver("silver.large").visited, Choice()).run().failing == 0
+    assert shop_line.rows("silver.large", "id", "cents") == shop_line.rows("silver.orders", "id", "cents")
+
+
+def test_several_rows_for_a_key_of_the_followed_table_are_refused_in_words(line: Make) -> None:
+    shop_line = line(following(1, several=True))
+    shop_line.send({"id": 1, "cents": 10, "at": 1})
+    shop_line.run()
+    assert shop_line.rows("silver.large", "id", "copy") == [(1, 1)]
+    shop_line.send({"id": 3, "cents": 10, "at": 1})
+    with pytest.raises(AuditFailed, match=r'gives 3 rows for the key \{"id":3\}'):
+        shop_line.run()

@@ -75,7 +75,7 @@ def _assembled(lake: Lake, table: Table, run: str, agreed: Agreed, kind: _Kind) 
         context, kept, home, intake, dead, inputs=inputs, applying=applying, keeping=kind.keeping, follows=follows
     )
     flow = Flow(context, Parts(intake, home, making, (applying,), GuestGate()))
-    return SilverTable(flow, kept, Visited(context, home, making, inputs, home.leave))
+    return SilverTable(flow, kept, Visited(context, home, making, inputs, home.leave, follows))
 
 
 def _cdc(table: Table) -> bool:

@@ -18,6 +18,7 @@ from lodestream.flows.parts import Home
 from lodestream.flows.writing.feed_rows import FeedBatch
 from lodestream.flows.writing.judged import JudgedBatch
 from lodestream.names import dead_of
+from lodestream.sources.table.changes import KeyedChanges
 from lodestream.tables.publish import Writer
 
 
@@ -36,13 +37,17 @@ class Judging(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Visited:
-    """What a guest needs of a table. `left` is called when it goes: whatever it published is brought to readers."""
+    """What a guest needs of a table. `left` is called when it goes: whatever it published is brought to readers.
+
+    `follows` is the keyed table that it is made from, if it is: its rows are the ones that table has now.
+    """
 
     context: Context
     home: Home
     making: Judging
     inputs: DeclaredInputs
     left: Callable[[], None] = lambda: None
+    follows: KeyedChanges | None = None
 
     @property
     def name(self) -> str:
@@ -61,6 +66,7 @@ class Visit:
         context = visited.context
         self.context = context
         self.inputs = visited.inputs
+        self.follows = visited.follows
         self._visited = visited
         self.dead = DeadLetters(context.lake, context.name, context.run, guest=True)
         self.writer = Writer(visited.home.open(guest=True), context.run, alone=False)

@@ -11,7 +11,7 @@ from pyspark.sql.types import DataType, StructType
 from lodestream.flows.letters.attempts import BESIDE
 from lodestream.names import CARRIED, EVENT, REASONS
 from lodestream.sources.kinds import identity_in, located_by, marks_in
-from lodestream.tables.groupable import EXACT, has_maps
+from lodestream.tables.groupable import EXACT_JSON, has_maps
 from lodestream.tables.notes import ATTEMPT
 from lodestream.tables.snapshot import Stamp
 
@@ -52,7 +52,7 @@ def enclosed(carried: DataType) -> dict[str, Column]:
         whole = struct(*[col(f"{CARRIED}.`{name}`") for name in own])
         known |= {name: lit(None).cast(COORDINATES[name]) for name in known}
         # As exact JSON, so that a row of another table comes back as it was; a null is left out where nothing needs it.
-        options = EXACT if has_maps(fields) else {**EXACT, "ignoreNullFields": "true"}
+        options = EXACT_JSON if has_maps(fields) else {**EXACT_JSON, "ignoreNullFields": "true"}
         known["value"] = to_json(whole, options).cast("binary")
     return known
 
@@ -69,7 +69,7 @@ def restored(letters: DataFrame, schema: StructType, beside: Sequence[str] = ())
         ]
         return letters.select(*held, *kept)
     # A row that no longer fits its table must fail, not come back with nulls.
-    row = from_json(col("value").cast("string"), schema, {**EXACT, "mode": "FAILFAST"})
+    row = from_json(col("value").cast("string"), schema, {**EXACT_JSON, "mode": "FAILFAST"})
     return letters.select(row.alias("_row"), *kept).select("_row.*", *kept)
 
 

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, Row
-from pyspark.sql.functions import col, expr, lit, struct
+from pyspark.sql.functions import col, expr, lit, struct, to_json
 
 from lodestream.contracts.quoting import name as quoted
+from lodestream.errors import AuditFailed
 from lodestream.flows.batch import Span
 from lodestream.flows.code.declared import DeclaredInputs
 from lodestream.flows.judging.judged_rows import JudgedRows, passed
@@ -75,11 +76,24 @@ class FollowedChanges(Changes):
     def rows(self, judged: JudgedRows, floor: Floor | None, at: Snapshot, number: int) -> DataFrame:
         keys = list(self._siblings.keys)
         found = judged.rows.where(passed()).select(*map(quoted, self._siblings.columns), lit(True).alias(_THERE))
+        if judged.terms.rows.multiplies:
+            self._refuse_several(found, keys)
         touched = self._followed.last.select(*map(quoted, keys))
-        # Several rows for one key: any fixed choice, the same in every attempt.
-        changed = touched.join(found.dropDuplicates(keys), keys, "left")
+        changed = touched.join(found, keys, "left")
         order_key = struct(lit(number).cast("bigint").alias(BATCH), col(_THERE).isNull().alias(GONE))
         return changed.withColumn(ORDER_KEY, order_key).drop(_THERE)
+
+    def _refuse_several(self, found: DataFrame, keys: Sequence[str]) -> None:
+        """A table that follows a keyed one has a row for a row: which of several would stay, nobody could say."""
+        several = found.groupBy(*map(quoted, keys)).count().where(col("count") > 1)
+        first = several.select(to_json(struct(*map(quoted, keys))).alias("key"), "count").first()
+        if first is not None:
+            table = self._siblings.table
+            raise AuditFailed(
+                f"{table}: its code gives {first['count']:,} rows for the key {first['key']}",
+                why="it follows a keyed table, so that each row there has at most one row here",
+                fix="give one row a key (an array, or the one that counts), or make the several rows in Gold",
+            )
 
     def most(self, judged: JudgedRows, floor: Floor | None, at: Snapshot) -> int:
         return self._followed.span.rows

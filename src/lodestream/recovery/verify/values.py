@@ -27,7 +27,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from lodestream.tables.groupable import EXACT
+from lodestream.tables.groupable import EXACT_JSON
 
 # How far two floating-point values may lie apart, as a share of the larger one (of 1, when both are smaller): a sum
 # depends on the order in which its rows were added.
@@ -83,5 +83,5 @@ def same(one: Column, other: Column, kind: DataType) -> Column:
 def shown(value: Column, kind: DataType) -> Column:
     """The value as text."""
     if isinstance(kind, ArrayType | StructType):
-        return to_json(value, EXACT)
+        return to_json(value, EXACT_JSON)
     return base64(value) if isinstance(kind, BinaryType) else value.cast("string")
