@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import math
 import os
 import sys
 from collections.abc import Iterable, Mapping
@@ -84,7 +86,7 @@ def print_json_rows(before: Mapping[str, Any], name: str, rows: Iterable[Any], a
 
 
 def to_json(value: Any) -> Any:
-    """Dataclasses, paths, times and our errors as what JSON knows."""
+    """Dataclasses, paths, times and our errors as what JSON knows: bytes as base64, what is no number as text."""
     if isinstance(value, LodeError):
         return error_json(value)
     if is_dataclass(value) and not isinstance(value, type):
@@ -95,6 +97,10 @@ def to_json(value: Any) -> Any:
         return [to_json(one) for one in value]
     if isinstance(value, datetime):
         return value.isoformat()
+    if isinstance(value, bytes | bytearray):
+        return base64.b64encode(value).decode()
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lodestream.cli.screen import print_json_rows
+from lodestream.cli.screen import print_json_rows, to_json
 from lodestream.errors import ConfigError
 
 
@@ -30,3 +30,9 @@ def test_an_error_on_the_way_stands_behind_what_was_written(capsys: pytest.Captu
     assert "next" not in found
     assert found["error"]["what"] == "snapshot 7 has expired"
     assert ended.value.code == found["error"]["exit_code"] == ConfigError("").exit_code
+
+
+def test_what_json_has_no_word_for_is_text() -> None:
+    row = {"nan": float("nan"), "most": float("inf"), "least": [float("-inf")], "bytes": b"\xff\x00", "one": 1.0}
+    shown = json.loads(json.dumps(to_json(row), allow_nan=False))
+    assert shown == {"nan": "NaN", "most": "Infinity", "least": ["-Infinity"], "bytes": "/wA=", "one": 1.0}
