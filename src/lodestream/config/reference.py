@@ -38,7 +38,7 @@ sasl.jaas.config = "${env:KAFKA_JAAS}"
 ```
 
 - **Who wins**: an argument, then the environment variable, then the file, then the default. `lode doctor` shows each
-  value and where it came from.
+  value that is not the default and where it came from, with `--json` every one.
 - **Secrets** are written as `${env:NAME}` and read from the environment; they print as `****`. A setting that sounds
   like a secret and holds plain text is an error, and so is a password inside an address.
 - **Errors** name file, line and the nearest valid key, and come all at once. All profiles are checked; the variables

@@ -50,7 +50,7 @@ def test_a_reference_table_that_was_left_out_is_named(tmp_path: Path) -> None:
     shop.reference("zones", str(tmp_path / "zones.csv"), schema="zone int, name string")
 
     @shop.silver()
-    def with_positions(orders, zones):  # type: ignore[no-untyped-def]
+    def placed(orders, zones):  # type: ignore[no-untyped-def]
         return orders.join(zones, "zone")
 
     config = Config(root=tmp_path)
