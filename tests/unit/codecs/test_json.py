@@ -209,6 +209,12 @@ def test_a_schema_that_cannot_be_decoded_to_is_a_declaration_error() -> None:
         codec_for(Json())
 
 
+@pytest.mark.parametrize("schema", ["m map<int,string>", [Field("m", "array<map<int,string>>")]])
+def test_a_map_by_numbers_is_refused_before_any_row_comes(schema: Any) -> None:
+    with pytest.raises(DeclarationError, match="names in an event are text"):
+        codec_for(Json(), schema)
+
+
 def test_a_codec_travels_to_a_worker() -> None:
     codec = pickle.loads(pickle.dumps(codec_for(Json("v int"))))
     assert read(codec, b'{"v": 1}') == [{"v": 1}]

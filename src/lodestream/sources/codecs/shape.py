@@ -67,7 +67,9 @@ class Shape:
 def shape_of(schema: str | Iterable[Field]) -> Shape:
     """The shape that a Spark DDL text or the fields of a contract ask for."""
     if not isinstance(schema, str):
-        return Shape(tuple(_from_field(field) for field in schema))
+        found = Shape(tuple(_from_field(field) for field in schema))
+        _refuse_odd_keys(found.type)
+        return found
     try:
         kind = parse_type(f"struct<{schema}>")
         _refuse_twice([name for name, _ in kind.members])
@@ -79,7 +81,20 @@ def shape_of(schema: str | Iterable[Field]) -> Shape:
             why=str(error),
             fix=_correction(str(error)),
         ) from None
+    _refuse_odd_keys(kind)
     return found
+
+
+def _refuse_odd_keys(kind: Type) -> None:
+    """Events name their entries by text; another key would only be noticed when rows come."""
+    if kind.name == "map" and kind.key.name != "string":
+        raise DeclarationError(
+            f"{kind} cannot be decoded to",
+            why="the names in an event are text",
+            fix=f"make it map<string,{kind.value}>, and convert its keys in the table's function",
+        )
+    for _, member in kind.members:
+        _refuse_odd_keys(member)
 
 
 def _refuse_twice(names: list[str]) -> None:
