@@ -9,14 +9,14 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import broadcast, col, exists, expr, lit, lower
 
 from lodestream.flows.letters.attempts import BESIDE
-from lodestream.flows.letters.envelope import SOURCE_PLACE
+from lodestream.flows.letters.envelope import SOURCE_COORDINATES
 from lodestream.flows.letters.table import Survey
 from lodestream.names import EVENT, dead_of
 from lodestream.recovery.choice import Choice
 from lodestream.tables.lake import Lake
 
 # One event may have several letters. Its coordinates alone would not do: a recreated topic counts from 0 again.
-_PARTS = (*SOURCE_PLACE, "unix_micros(timestamp)", "xxhash64(value)")
+_PARTS = (*SOURCE_COORDINATES, "unix_micros(timestamp)", "xxhash64(value)")
 _EVENT = f"CASE WHEN offset IS NULL AND file IS NULL THEN letter ELSE concat_ws('|', {', '.join(_PARTS)}) END"
 # Characters of an id that is not shortened.
 _WHOLE = 32

@@ -87,7 +87,7 @@ class KeyedOpening:
             self._renew()
 
     def _widen(self, shape: StructType) -> None:
-        """Places, and what a history adds, are of the types that `sequence_by` has now."""
+        """Order keys, and what a history adds, get the types that `sequence_by` has now."""
         name = self._context.name
         named = {ORDER: shape[ORDER_KEY].dataType, **{field.name: field.dataType for field in shape}}
         own = [one for one in named if one in (ORDER, VALID_FROM, VALID_TO)]

@@ -209,14 +209,14 @@ class KeyedJudge(Judge):
     def _reasons(self, noticed: Column) -> Column:
         keyless = [(col(quoted(key)).isNull(), lit(f"{key} is null")) for key in self.keys]
         known = ~noticed.eqNullSafe(lit(TOMBSTONE))
-        placeless = [
+        unordered = [
             (known & col(f"{ORDER_KEY}.by_{number}").isNull(), lit(f"{one} is null: sequence_by needs it"))
             for number, one in enumerate(self.sequence)
         ]
         of_key = when(noticed.isNotNull(), nothing()).when(deletes(), listed(keyless)).otherwise(col(REASONS))
-        if not placeless:
+        if not unordered:
             return of_key
-        return when(any_of([one for one, _ in placeless]), concat(of_key, listed(placeless))).otherwise(of_key)
+        return when(any_of([one for one, _ in unordered]), concat(of_key, listed(unordered))).otherwise(of_key)
 
     def _check_columns(self, rows: DataFrame) -> None:
         missing = [one for one in self.sequence if one not in rows.columns]

@@ -34,7 +34,7 @@ DDL = (
     f"{BESIDE} INT"
 )
 # Where an event stands, of these.
-SOURCE_PLACE = ("topic", "partition", "offset", "file", "row")
+SOURCE_COORDINATES = ("topic", "partition", "offset", "file", "row")
 _OF = "_lode_x_event"
 
 
@@ -122,7 +122,7 @@ def decided(letters: DataFrame, stamp: Stamp, contract: str | None, state: str, 
     return letters.select(
         "letter",
         *[
-            col(name) if name in SOURCE_PLACE else lit(None).cast(kind).alias(name)
+            col(name) if name in SOURCE_COORDINATES else lit(None).cast(kind).alias(name)
             for name, kind in COORDINATES.items()
         ],
         (array(lit(note)) if note else lit(None)).cast("array<string>").alias("reasons"),

@@ -78,7 +78,7 @@ class SilverHome(Home):
 def follow_contract(
     context: Context, before: Contract | None, wanted: Contract, tables: Sequence[str]
 ) -> Mapping[str, Sequence[Step]]:
-    """Bring the tables that have the contract's columns to it, the first of them last named in the notice."""
+    """Bring the tables that have the contract's columns to it; the notice tells the steps of the table itself."""
     told = [str(change) for change in changes(before, wanted)] if before is not None and before != wanted else []
     steps = {name: evolve_table(context.lake, name, wanted) for name in tables}
     if told or any(steps.values()):

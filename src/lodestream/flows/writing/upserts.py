@@ -20,7 +20,7 @@ from pyspark.sql.functions import (
     struct,
     when,
 )
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
 from lodestream.contracts.quoting import name as quoted
 from lodestream.flows.batch import Facts
@@ -108,7 +108,7 @@ def at(frame: DataFrame) -> Column:
 
 def same_rows(frame: DataFrame, one: str, other: str) -> Column:
     kind = frame.select(one).schema[0].dataType
-    if _has_map(kind):  # maps cannot be compared
+    if _incomparable(kind):
         return same_values(col(one), col(other), kind)
     return col(one).eqNullSafe(col(other))
 
@@ -192,7 +192,8 @@ class FeedWatch:
         return self.facts(rows.agg(*self.columns(few=snapshot.added_rows <= MOST_KEYS)).collect()[0].asDict())
 
 
-def _has_map(kind: DataType) -> bool:
+def _incomparable(kind: DataType) -> bool:
+    """Whether Spark cannot say that two values are equal: of maps and variants."""
     if isinstance(kind, StructType):
-        return any(_has_map(field.dataType) for field in kind)
-    return _has_map(kind.elementType) if isinstance(kind, ArrayType) else isinstance(kind, MapType)
+        return any(_incomparable(field.dataType) for field in kind)
+    return _incomparable(kind.elementType) if isinstance(kind, ArrayType) else isinstance(kind, (MapType, VariantType))

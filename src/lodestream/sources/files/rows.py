@@ -4,7 +4,7 @@
   order mark. Blank lines are rows of text only. `.gz`, `.zst`, `.bz2` and `.lz4` are decompressed.
 - csv with `multiline=true`: a quoted value may hold line ends. With `header=true` the first line is row 0.
 - binary: one row a file.
-- parquet: one row a record, as a JSON object (`file_json` states the encoding).
+- parquet: one row a record, as a JSON object (`json_values` states the encoding).
 
 `row` counts from 1 (lines: blank ones too). **Row 0 is about the file and holds no record**: the header line as it is;
 or NULL for a file without records, so that the table knows of it. Silver reads rows above 0.

@@ -41,7 +41,7 @@ class _Enough(Exception):
 class StreamSource(PulledSource):
     """Pulls what is available in micro-batches; each is handed to `publish` with the position that includes it.
 
-    Position: `{"format", "identity", "offset", "query", "sources"}`, see `stream_checkpoint`. A source whose starting
+    Position: `{"format", "identity", "offset", "query", "sources"}`, see `checkpoint`. A source whose starting
     point is "now" starts at the first pull that publishes.
     """
 
