@@ -14,7 +14,7 @@ _HEAD = """\
 
 A project is configured by `lode.toml`, searched from the current folder upwards; its folder is the project's root.
 Without one, the defaults apply in the current folder. This page is generated from the options themselves
-(`python -m lodestream.config.reference`).
+(`./dev docs`).
 
 ```toml
 pipeline = "pipeline.py"          # or "pipeline.py:taxi" when the file has several

@@ -1,6 +1,7 @@
 """Every event that a run or a command can tell of: an enum of their names, and a type with its fields for each.
 
-A new event is a member of `EventName`, a type here and an export of the package. docs/events.md has a table of all.
+A new event is a member of `EventName`, a type and a line of `__all__`, all in this file; `./dev docs` puts it into the
+table of docs/events.md.
 """
 
 from __future__ import annotations
@@ -10,6 +11,47 @@ from enum import StrEnum
 from typing import Any
 
 from lodestream.observe.event import Event, Severity, event_type
+
+__all__ = [
+    "BatchLong",
+    "BatchPublished",
+    "BatchRefused",
+    "ColumnUnfilled",
+    "ContractUnreadable",
+    "DeadDiscarded",
+    "DeadReplayed",
+    "DefinitionChanged",
+    "DefinitionRestored",
+    "EventName",
+    "FieldUnknown",
+    "FlowBlocked",
+    "FlowEnded",
+    "FlowPaused",
+    "FlowRestarted",
+    "FlowResumed",
+    "FlowRetry",
+    "FlowStopped",
+    "GapAccepted",
+    "LeaseMissing",
+    "PlanRefused",
+    "PlanUntried",
+    "Rebuilt",
+    "RunEnded",
+    "RunStarted",
+    "SchemaChange",
+    "SinkBlocked",
+    "SinkRefreshed",
+    "SinkResumed",
+    "SinkRetry",
+    "TableAdopted",
+    "Trouble",
+    "VerifyEqual",
+    "VerifyFailed",
+    "VerifyMismatch",
+    "VerifyPostponed",
+    "VerifyRebuilt",
+    "VerifySkipped",
+]
 
 
 class EventName(StrEnum):

@@ -14,9 +14,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "configuration.md"
 
 
 def test_the_page_is_the_generated_one() -> None:
-    assert PAGE.read_text(encoding="utf-8") == render_reference(), (
-        "run: python -m lodestream.config.reference > docs/configuration.md"
-    )
+    assert PAGE.read_text(encoding="utf-8") == render_reference(), "run ./dev docs"
 
 
 def test_the_page_names_every_option_and_its_variable() -> None:
