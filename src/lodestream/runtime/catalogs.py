@@ -23,16 +23,23 @@ _SQL = {"type": "jdbc", "jdbc.schema-version": "V1"}
 @dataclass(frozen=True, slots=True)
 class CatalogKind:
     """`spark` gives the catalog's properties for Java, `python` is its type for PyIceberg, `file` the SQLite file that
-    it is, if it is one. `settle` is how many seconds a driver waits before it trusts a lease that it wrote."""
+    it is, if it is one. `settle` is how many seconds a driver waits before it trusts a lease that it wrote, `passing`
+    how the names of Java's exceptions begin that mean: try again."""
 
     spark: Callable[[Config], dict[str, str]]
     python: Literal["sql", "rest"] = "sql"
     file: Callable[[Config], Path] | None = None
     settle: float = 0.0
+    passing: tuple[str, ...] = ()
 
 
 def catalog_kind(config: Config) -> CatalogKind:
     return _KINDS[config.catalog.type]
+
+
+def passing_errors() -> tuple[str, ...]:
+    """Of every kind: what is thrown says enough, whichever catalog it came from."""
+    return tuple(dict.fromkeys(name for kind in _KINDS.values() for name in kind.passing))
 
 
 def catalog_file(config: Config) -> Path | None:
@@ -132,9 +139,14 @@ def _jdbc_address(uri: str) -> dict[str, str]:
     return found
 
 
+_OF_JDBC = (
+    "org.apache.iceberg.jdbc.UncheckedSQLException",
+    "org.apache.iceberg.jdbc.UncheckedInterruptedException",
+    "java.sql.SQL",
+)
 _KINDS: dict[CatalogType, CatalogKind] = {
-    "sqlite": CatalogKind(_sqlite, file=sqlite_file),
-    "jdbc": CatalogKind(_jdbc),
+    "sqlite": CatalogKind(_sqlite, file=sqlite_file, passing=(*_OF_JDBC, "org.sqlite.SQLiteException")),
+    "jdbc": CatalogKind(_jdbc, passing=_OF_JDBC),
     # It checks snapshots and schemas of a change, not the properties it was based on: the last one wins.
-    "rest": CatalogKind(_rest, python="rest", settle=1.0),
+    "rest": CatalogKind(_rest, python="rest", settle=1.0, passing=("org.apache.iceberg.exceptions.RESTException",)),
 }

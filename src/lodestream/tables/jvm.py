@@ -11,21 +11,18 @@ from py4j.protocol import Py4JNetworkError
 from pyspark.sql import SparkSession
 
 from lodestream.errors import CatalogUnavailable, ClockBehind, LodeError, OutcomeUnknown
+from lodestream.runtime.catalogs import passing_errors
 
 _TRANSIENT = (
     "org.apache.iceberg.exceptions.CommitFailedException",
     "org.apache.iceberg.exceptions.ServiceFailureException",
     "org.apache.iceberg.exceptions.ServiceUnavailableException",
     "org.apache.iceberg.exceptions.RuntimeIOException",
-    "org.apache.iceberg.exceptions.RESTException",
-    "org.apache.iceberg.jdbc.UncheckedSQLException",
-    "org.apache.iceberg.jdbc.UncheckedInterruptedException",
-    "java.sql.SQL",
-    "org.sqlite.SQLiteException",
     "java.net.ConnectException",
     "java.net.SocketException",
     "java.net.SocketTimeoutException",
     "org.apache.hc.core5",
+    *passing_errors(),
 )
 _UNKNOWN = ("org.apache.iceberg.exceptions.CommitStateUnknownException",)
 # What Iceberg says when maintenance replaced files that a change of rows builds on: made again, it fits.
