@@ -28,6 +28,8 @@ _INTERVAL = 60.0
 class EventTable:
     """Appends what it has heard, now and then and at the end. The log file stays the complete record."""
 
+    needs_java = True
+
     def __init__(self, spark: SparkSession, catalog: str, events: EventLog) -> None:
         self._lake = Lake(spark.newSession(), catalog)
         self._lock = threading.Lock()

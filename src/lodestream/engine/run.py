@@ -17,8 +17,8 @@ from lodestream.engine.attended import Attended
 from lodestream.engine.build import Builder, new_run
 from lodestream.engine.definitions import DefinitionWatch
 from lodestream.engine.driver import Driver
-from lodestream.engine.event_table import EventTable
 from lodestream.engine.failures import Backoff
+from lodestream.engine.listeners import Heard, house_listeners
 from lodestream.engine.remedy import Remedy, files_of
 from lodestream.engine.run_lease import RunLease, refuse_early
 from lodestream.engine.runner import FlowEnd, Runner
@@ -115,7 +115,7 @@ def run_pipeline(
         runners = _runners(project, graph, builder, events, once, decided)
         with progress.step("Asking who keeps the tables"):
             lease.taken()
-        table = EventTable(spark, project.config.catalog.name, events)
+        hearing = house_listeners(Heard(project, spark, events))
         name = project.pipeline.name
         events.emit(RunStarted(pipeline=name, tables=tuple(graph.names), once=once, pid=os.getpid()))
         lease.report(events)
@@ -130,7 +130,7 @@ def run_pipeline(
             lost=lambda: java_ended() is not None,
             published=sinks.wake,
         )
-        table.start()
+        hearing.start()
         attended = Attended(project, graph, run, runners, driver, lease, events, once=once, definitions=definitions)
         idle_work = None if once else upkeep(Upkept(project, spark, builder, runners, driver, events))
         try:
@@ -150,8 +150,7 @@ def run_pipeline(
     reason = ended.what if ended else _reason(runners, once, stop, behind)
     end = RunEnd(run, reason, {runner.name: runner.end() for runner in runners}, ended, sinks.ends())
     events.emit(RunEnded(reason=end.reason, exit_code=exit_code(end)))
-    if ended is None:
-        table.close()
+    hearing.close(java=ended is None)
     events.close()
     return end
 
