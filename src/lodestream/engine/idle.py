@@ -19,6 +19,8 @@ log = logging.getLogger(__name__)
 # Seconds without a batch before a step begins, and between two looks whether one has begun meanwhile.
 QUIET = 1.0
 _LOOK = 0.1
+# Seconds after a step that raised: what is wrong may be wrong for long.
+_REST = 1.0
 
 
 class Idling(Protocol):
@@ -69,6 +71,7 @@ class IdleWork:
             log.debug("upkeep.interrupted flow=%s", table)
         except Exception as error:  # without this thread no step would ever be done again
             log.warning("upkeep.failed flow=%s error=%s", table, error)
+            self._ended.wait(_REST)
         finally:
             self._running.clear()
 
