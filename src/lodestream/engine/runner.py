@@ -90,6 +90,7 @@ class Runner:
         self._adopt = adopt
         self._every = flow.table.every if paced else None
         self._began = self._last = -math.inf
+        self._working: float | None = None
         self._woken = False
         self._outcome: State = "waiting"
         self._again = False
@@ -116,7 +117,7 @@ class Runner:
     @property
     def working_since(self) -> float | None:
         """When the batch under way began, on the clock of `time.monotonic`."""
-        return self._began if self.state == "running" and self._began > self._last else None
+        return self._working
 
     @property
     def taken_over(self) -> LodeError | None:
@@ -189,6 +190,7 @@ class Runner:
         if self._remedy is not None:
             self._remedy.begin()
         self._began, moment = time.monotonic(), time.time()
+        self._working = self._began
         try:
             self._begin_anew()
             published = self._step()
@@ -196,6 +198,7 @@ class Runner:
             self._failed(error)
             return None
         finally:
+            self._working = None
             for event in self.flow.take_notices():
                 self._events.emit(replace(event, table=self.name))
         self.recovered = self._backoff.tries > 0

@@ -11,7 +11,7 @@ from lodestream.pipeline import Finding, Location, Table, parse_partition
 from lodestream.pipeline.gold.choose import choose
 from lodestream.pipeline.gold.plan import InputInfo
 from lodestream.pipeline.gold.statement import refuse_catalogs
-from lodestream.planning.known_columns import HISTORY, known_tables
+from lodestream.planning.known_columns import HISTORY, KnownTable, known_tables
 from lodestream.planning.project import Project, contract_of
 
 Way = tuple[str, str, str | None]
@@ -114,8 +114,18 @@ def known_columns(project: Project, table: Table) -> Columns:
 
 def _as_declared(project: Project, name: str) -> Columns:
     """What decoders and queries tell before anything ran, when they tell all of it."""
-    known = known_tables(project)[name].columns
+    known = _known(project)[name].columns
     return known if known is not None and all(known.values()) else {}
+
+
+def _known(project: Project) -> Mapping[str, KnownTable]:
+    """Of one project once: each Gold table asks, and the answer is of all tables."""
+    if not _asked or _asked[0][0] is not project:
+        _asked[:] = [(project, known_tables(project))]
+    return _asked[0][1]
+
+
+_asked: list[tuple[Project, Mapping[str, KnownTable]]] = []
 
 
 def _from_ddl(ddl: str) -> Columns:

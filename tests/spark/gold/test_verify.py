@@ -14,7 +14,7 @@ from gold_line import Gold, Silver, declared
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from lodestream.engine import run, run_pipeline, verify_tables
+from lodestream.engine import run_pipeline, upkeep, verify_tables
 from lodestream.engine.build import Builder
 from lodestream.flows.context import Tuning
 from lodestream.observe import Event, EventLog
@@ -337,14 +337,16 @@ def test_a_batch_that_begins_cancels_the_spark_jobs_of_a_verification(
     runner = SimpleNamespace(name="gold.tariffs", flow=builder.flow(project.graph["gold.tariffs"]))
     driver = SimpleNamespace(idle=10.0, wake=print)
     driver.idle_for = lambda: driver.idle
-    monkeypatch.setattr(run, "verify_one", lambda *given: lake.spark.range(10**14).selectExpr("max(id)").collect())
+    monkeypatch.setattr(upkeep, "verify_one", lambda *given: lake.spark.range(10**14).selectExpr("max(id)").collect())
     said = list[Event]()
     log = EventLog(tmp_path / "events", "run", said.append)
-    scrubber = run._scrubber(project, project.graph, builder, lake.spark, [runner], driver, log)  # type: ignore
+    kept = upkeep.Upkept(project, lake.spark, builder, [runner], driver, log)  # type: ignore[list-item, arg-type]
+    idle_work = upkeep.upkeep(kept)
+    assert idle_work is not None
     tracker = lake.spark.sparkContext.statusTracker()
 
     def running() -> list[int]:
-        found = {job: tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup("lode-verify")}
+        found = {job: tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup("lode-upkeep")}
         return [job for job, info in found.items() if info and info.status == "RUNNING"]
 
     def becomes(wanted: bool) -> bool:
@@ -359,7 +361,7 @@ def test_a_batch_that_begins_cancels_the_spark_jobs_of_a_verification(
         assert becomes(False), "a batch has the cores to itself"
     finally:
         driver.idle = 0.0
-        scrubber.close()  # type: ignore[union-attr]
+        idle_work.close()
         log.close()
     assert said == [], "nothing was found, so nothing is said"
 

@@ -97,6 +97,10 @@ EVALUATED = "org.apache.spark.sql.catalyst.util.DateTimeUtils.millisToMicros"
     [
         ("java.lang.ArithmeticException: long overflow", EVALUATED, True),
         ("java.lang.ArithmeticException: long overflow", "org.apache.iceberg.io.TaskWriter.write", False),
+        ("java.time.DateTimeException: Invalid value for Year", EVALUATED, True),
+        ("java.util.IllegalFormatConversionException: d != java.lang.String", EVALUATED, True),
+        ("java.lang.NullPointerException: value is null", EVALUATED, False),
+        ("java.lang.ClassCastException: class A cannot be cast", EVALUATED, False),
         ("java.io.UncheckedIOException: no space left", EVALUATED, False),
         ("java.lang.OutOfMemoryError: Java heap space", EVALUATED, False),
     ],
@@ -104,6 +108,11 @@ EVALUATED = "org.apache.spark.sql.catalyst.util.DateTimeUtils.millisToMicros"
 def test_what_java_throws_in_an_expression_is_of_a_row(thrown: str, frame: str, by_row: bool) -> None:
     found = raised_by_row(Exception(THROWN.format(thrown=thrown, frame=frame)))
     assert found == (thrown if by_row else None)
+
+
+def test_what_java_throws_outside_a_task_is_of_no_row() -> None:
+    planned = THROWN.format(thrown="java.lang.ArithmeticException: long overflow", frame=EVALUATED)
+    assert raised_by_row(Exception(planned.replace("Lost task 0.0 in stage 0.0 (TID 0)", "planning failed"))) is None
 
 
 def test_data_exceptions_of_sql_are_rows_and_others_are_not() -> None:

@@ -16,11 +16,14 @@ from lodestream.sources.codecs.frame import registry_failure
 MOST = 100
 # Data exceptions (a bad cast, a division by zero), values beyond a limit, `raise_error`, and functions that failed.
 _STATES = re.compile(r"SQLSTATE: (22...|54000|P0001|39000)\b")
-# What Java itself throws in a task (an overflow of `timestamp_millis`), and where: a value is at fault when that was in
-# an expression, not in what reads or writes files.
-_THROWN = re.compile(
-    r"(?:Lost task [^\n]*?|\nCaused by): (java\.(?!io|net|nio)[\w.]+Exception[^\n]*)\n((?:\tat [^\n]*\n?)+)"
+# What Java itself throws over a value in a task (an overflow of `timestamp_millis`), and where: in an expression, not
+# in what reads or writes files. Others, such as a null where none may be, are a fault of the engine and of no row.
+_OF_LANG, _OF_UTIL = (
+    r"lang\.(?:Arithmetic|NumberFormat|NegativeArraySize)",
+    r"util\.(?:regex\.)?\w*(?:Format|Syntax)\w*",
 )
+_OF_VALUES = rf"java\.(?:{_OF_LANG}|{_OF_UTIL}|time\.[\w.]+)"
+_THROWN = re.compile(rf"(?:Lost task [^\n]*?|\nCaused by): ({_OF_VALUES}Exception[^\n]*)\n((?:\tat [^\n]*\n?)+)")
 _FRAME = re.compile(r"\tat (?!java|jdk|scala|sun)([^\n]*)")
 _EVALUATION = ("org.apache.spark.sql.catalyst.", "org.apache.spark.sql.types.", "org.apache.spark.unsafe.")
 _TRACE = "Traceback (most recent call last):"
@@ -94,7 +97,7 @@ def raised_by_row(error: BaseException) -> str | None:
 
 
 def _thrown(text: str) -> str | None:
-    for thrown, frames in _THROWN.findall(text):
+    for thrown, frames in _THROWN.findall(text) if "Lost task" in text else ():
         first = _FRAME.search(frames)
         if first is not None and first[1].startswith(_EVALUATION):
             return _shortened(thrown)

@@ -96,6 +96,8 @@ def _is_nothing(gap: str) -> bool:
     at = depth = 0
     while at < len(gap):
         two = gap[at : at + 2]
+        if gap.startswith("/*+", at):  # a hint, wherever it stands
+            return False
         if two == "/*":
             depth, at = depth + 1, at + 2
         elif two == "*/" and depth:
