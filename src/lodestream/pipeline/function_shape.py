@@ -32,6 +32,7 @@ class Shape:
 
     columns: tuple[str, ...]
     made: frozenset[str] = frozenset()
+    unknown: str = ""  # the first plain name in a select() that nothing before it has
     dropped_at: int | None = None
     dropped_by: str = ""
 
@@ -182,6 +183,8 @@ def _selected(arguments: Sequence[ast.expr], before: Shape) -> Shape | None:
             names += before.columns
         elif text and re.fullmatch(r"\w+", text):
             names.append(text)
+            if not before.unknown and text.lower() not in {name.lower() for name in before.columns}:
+                before = replace(before, unknown=text)
         elif isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr == "alias":
             alias = _text(one.args[0]) if len(one.args) == 1 and not one.keywords else None
             if alias is None:

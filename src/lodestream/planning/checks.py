@@ -42,7 +42,7 @@ def static_findings(project: Project, stored: Stored | None = None, judged: Coll
     found: list[Finding] = []
     for table in project.graph:
         about = known[table.name]
-        checks = (_decoding, _schema, _options, _conditions, _fulfilled, _dropped, _folded, _refused)
+        checks = (_decoding, _schema, _options, _selected, _conditions, _fulfilled, _dropped, _folded, _refused)
         for check in checks if table.name in judged else (_query, *checks):
             found += check(project, table, about)
     return found
@@ -229,6 +229,19 @@ def _judged(about: KnownTable) -> Columns | None:
     if about.contract is None or about.columns is None:
         return about.columns
     return {**about.made, **about.columns} if about.made is not None else None
+
+
+def _selected(project: Project, table: Table, about: KnownTable) -> Iterator[Finding]:
+    """A function that selects what its input does not have; over raw bytes, what a decoder would give."""
+    if about.shape is None or not about.shape.unknown:
+        return
+    name = driving(project, table)
+    raw = table.decode is None and name is not None and _captures_bytes(project.graph[name])
+    columns = sorted(one for one in (about.seen.get(name) if name else None) or ())
+    close = nearest(about.shape.unknown, columns)
+    fix = _ADD_DECODE if raw else f"did you mean {close}?" if close else "name a column that it has"
+    why = f"{name} has {', '.join(columns)}"
+    yield _error(table, f"its function selects {about.shape.unknown}, which nothing gives", why, fix)
 
 
 def _fulfilled(project: Project, table: Table, about: KnownTable) -> Iterator[Finding]:

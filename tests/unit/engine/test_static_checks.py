@@ -295,6 +295,30 @@ def test_a_strategy_is_refused_over_a_table_that_only_its_decoder_describes(proj
     assert "cannot be proven" in found.message
 
 
+@pytest.mark.parametrize(
+    ("options", "made", "fix"),
+    [
+        ('keys="order_id"', 'raw.select("order_id", "amount")', "decode="),
+        (
+            'decode=Json("id bigint, state string"), keys="id"',
+            'raw.select("id", "stat", "_lode")',
+            "did you mean state?",
+        ),
+        ('decode=Json("id bigint"), keys="id"', 'raw.withColumn("n", raw.id).select("ID", "n", "_lode")', None),
+    ],
+)
+def test_a_function_that_selects_what_its_input_does_not_have(
+    project: Project, options: str, made: str, fix: str | None
+) -> None:
+    found = project.add(f"""
+        @shop.silver({options})
+        def seen(raw):
+            return {made}
+    """).errors()
+    told = [one for one in found if "its function selects" in one.message]
+    assert [fix in one.fix for one in told] == ([True] if fix else []), found
+
+
 def test_the_columns_of_versions_are_known(project: Project) -> None:
     (project.root / "rates.csv").write_text("currency,rate,since\n")
     sql = "SELECT o.order_id AS id FROM silver.orders o JOIN silver.rates r ON o.ordered_at >= r.valid_from"
